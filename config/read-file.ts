@@ -5,8 +5,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { builtIn } from "./built-in.ts";
 import { importFile, resolveOwnModules } from "./module-resolver.ts";
-import { readEnvironment, SECRETS } from "./environment.ts";
-import type { Environment, Settings } from "./environment.ts";
+import { type Environment, readEnvironment, SECRETS, type Settings } from "./environment.ts";
 import { ConfigError, type ConfigProblem } from "./problems.ts";
 
 export const FILE_NAME = "relay.config.ts";

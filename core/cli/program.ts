@@ -1,13 +1,10 @@
 /** The program `relay`: finds the command, reads its options with cac, and turns its result into an exit code. */
-import { cac } from "cac";
-import type { CAC } from "cac";
+import { cac, type CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
 import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
-import type { CliEnvironment } from "./support/environment.ts";
-import { isDetailed, processEnvironment } from "./support/environment.ts";
-import { readGiven } from "./support/command.ts";
-import type { Command, Option } from "./support/command.ts";
+import { type CliEnvironment, isDetailed, processEnvironment } from "./support/environment.ts";
+import { type Command, type Option, readGiven } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
 import { usageError } from "./support/usage-errors.ts";

@@ -1,7 +1,6 @@
 /** Reads the entries of `guard.allow`: what the operator opens on purpose. */
 import type { FieldError } from "../model/problem.ts";
-import { inRange, parseRange } from "./ip-address.ts";
-import type { Address, AddressRange } from "./ip-address.ts";
+import { type Address, type AddressRange, inRange, parseRange } from "./ip-address.ts";
 
 type Ports = number | "any";
 
@@ -11,9 +10,7 @@ export interface Allowed {
   address(address: Address, port: number): boolean;
   /** Whether a host entry names exactly this host at this port. */
   host(hostname: string, port: number): boolean;
-  /**
-   * Whether a host entry names this host at some port: then its name rules are lifted and the hosts file may answer.
-   */
+  /** Whether a host entry names this host at some port: then its name rules are lifted and the hosts file may answer. */
   named(hostname: string): boolean;
   /** Whether some CIDR or address entry opens anything at this port. */
   somewhere(port: number): boolean;

@@ -2,8 +2,7 @@
  * Classifies addresses: which belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the
  * habits of cloud providers.
  */
-import { inRange, parseRange } from "./ip-address.ts";
-import type { Address, AddressRange } from "./ip-address.ts";
+import { type Address, type AddressRange, inRange, parseRange } from "./ip-address.ts";
 
 /**
  * `public`: may be called. `internal`: only when the operator's `allow` opens it. `sensitive`: only when a CIDR of

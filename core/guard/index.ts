@@ -5,10 +5,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Connect } from "../ports/plugin.ts";
 import { connector } from "./connect.ts";
 import type { Dial } from "./dial.ts";
-import { abortable, dnsResolver, hostsFile } from "./resolve.ts";
-import type { Resolve } from "./resolve.ts";
-import { literalOf, makeRules } from "./rules.ts";
-import type { GuardReason } from "./rules.ts";
+import { abortable, dnsResolver, hostsFile, type Resolve } from "./resolve.ts";
+import { type GuardReason, literalOf, makeRules } from "./rules.ts";
 import { trust } from "./trust.ts";
 import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 

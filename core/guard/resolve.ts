@@ -55,9 +55,7 @@ export const dnsResolver = (clock: Clock, servers?: readonly string[]): Resolve 
   };
 };
 
-/**
- * Returns addresses of a name in the hosts file; `localhost` has its own even without a line (RFC 6761). Never rejects.
- */
+/** Returns addresses of a name in the hosts file; `localhost` has its own even without a line (RFC 6761). Never rejects. */
 export const hostsFile = async (name: string, path = HOSTS_PATH): Promise<readonly string[]> => {
   const text = await readFile(path, "utf8").catch(() => "");
   const found = text.split("\n").flatMap((line) => {

@@ -1,12 +1,10 @@
 /** Combines the guard's rules on names, ports and addresses with the operator's settings. */
 import { networkInterfaces } from "node:os";
 import type { Clock } from "../ports/clock.ts";
-import { parseAddress, sameAddress } from "./ip-address.ts";
-import type { Address } from "./ip-address.ts";
+import { type Address, parseAddress, sameAddress } from "./ip-address.ts";
 import { readAllow } from "./allow.ts";
 import { classify } from "./classify.ts";
-import { readUrl, refused } from "./text.ts";
-import type { ReadUrl, RefusedUrl, SchemeOf, TextReason } from "./text.ts";
+import { readUrl, type ReadUrl, refused, type RefusedUrl, type SchemeOf, type TextReason } from "./text.ts";
 import { hostname as checkName } from "./host-names.ts";
 
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";

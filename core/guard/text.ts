@@ -1,6 +1,5 @@
 /** Checks the text of a URL before any use of the network. */
-import { hostname as checkName } from "./host-names.ts";
-import type { NameReason } from "./host-names.ts";
+import { hostname as checkName, type NameReason } from "./host-names.ts";
 
 export type TextReason =
   | "URL_INVALID"

@@ -4,8 +4,7 @@
  */
 import type { Attempt, AttemptError } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
-import type { RelayEvent } from "../model/event.ts";
-import { deliveryCount } from "../model/event.ts";
+import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";

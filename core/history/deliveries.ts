@@ -102,7 +102,5 @@ const eventOf = (known: Delivery): WantedDelivery => ({
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
-/**
- * Returns the place of a line among the ordinals. Only lines of deliveries without an attempt say more than a record.
- */
+/** Returns the place of a line among the ordinals. Only lines of deliveries without an attempt say more than a record. */
 const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));

@@ -1,14 +1,12 @@
 /** Reads events and their results from storage: lists and details. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, EventStatus } from "../model/delivery.ts";
-import { bodyData, deliveryCount } from "../model/event.ts";
-import type { RelayEvent } from "../model/event.ts";
+import { bodyData, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
-import type { ReadEvent } from "../records/damage.ts";
+import { readEvent, type ReadEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
 import { createDeliveryList } from "./deliveries.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";

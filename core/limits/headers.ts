@@ -1,7 +1,4 @@
-/**
- * Builds the limit headers of an answer: `X-RateLimit-*`, `X-Burst-*` and those of
- * draft-ietf-httpapi-ratelimit-headers.
- */
+/** Builds the limit headers of an answer: `X-RateLimit-*`, `X-Burst-*` and those of draft-ietf-httpapi-ratelimit-headers. */
 import type { LimitCode, Take, WindowResult, WindowState } from "../model/windows.ts";
 
 /** One window as an answer shows it. */
@@ -24,9 +21,7 @@ export interface Combined extends LimitFinding {
 
 const RANK: Readonly<Record<LimitCode, number>> = { ABUSE_SUSPEND: 3, RATE_LIMIT_EXCEEDED: 2, BURST_EXCEEDED: 1 };
 
-/**
- * Combines takes: the code of highest precedence, the longest wait, and for each window the one with the least left.
- */
+/** Combines takes: the code of highest precedence, the longest wait, and for each window the one with the least left. */
 export function worst(takes: readonly Take[], taken: readonly WindowResult[]): Combined {
   let code: LimitCode | undefined;
   let waitMs = 0;

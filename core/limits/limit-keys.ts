@@ -13,8 +13,5 @@ export function counterKey(endpoint: string, principal: string): string {
   return `${short} #${hash("sha256", principal, "base64url")}`;
 }
 
-/**
- * Returns the principal of an API key that nobody has verified: its hash, so that no counter or record contains the
- * key.
- */
+/** Returns the principal of an API key that nobody has verified: its hash, so that no counter or record contains the key. */
 export const apiKeyPrincipal = (apiKey: string): string => `key ${hash("sha256", apiKey, "base64url")}`;

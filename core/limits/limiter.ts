@@ -1,6 +1,4 @@
-/**
- * The limiter decides whether a caller may make one more request on an endpoint, and builds the answer's limit headers.
- */
+/** The limiter decides whether a caller may make one more request on an endpoint, and builds the answer's limit headers. */
 import type { LimitCode, Take, WindowResult } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Guess, Log, Metrics } from "../ports/plugin.ts";
@@ -8,10 +6,8 @@ import type { Counters } from "../ports/storage.ts";
 import type { AbuseOptions, LimitRows } from "../ports/plan.ts";
 import { createGuess, GUESSES, isGuessKey } from "./guesses.ts";
 import { limitHeaders, worst } from "./headers.ts";
-import { loadSuspensions, storeSuspension } from "./suspensions.ts";
-import type { SuspensionStorage } from "./suspensions.ts";
-import { createTakes } from "./takes.ts";
-import type { Caller } from "./takes.ts";
+import { loadSuspensions, storeSuspension, type SuspensionStorage } from "./suspensions.ts";
+import { type Caller, createTakes } from "./takes.ts";
 
 export type { Caller } from "./takes.ts";
 
@@ -54,10 +50,7 @@ export interface Limiter {
     callers: string | readonly (string | Caller)[],
     options?: CheckOptions,
   ): LimitVerdict | undefined | Promise<LimitVerdict | undefined>;
-  /**
-   * Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it
-   * rejects.
-   */
+  /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
   readonly guess: Guess;
   /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
   unauthenticated(address: string): Promise<LimitVerdict>;

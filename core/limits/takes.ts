@@ -19,9 +19,7 @@ export interface Takes {
 
 const MINUTE = 60_000;
 const BURST = 5_000;
-/**
- * The row of failed authentications, by address: no endpoint has this name. Only `false` in the rows switches it off.
- */
+/** The row of failed authentications, by address: no endpoint has this name. Only `false` in the rows switches it off. */
 export const FAILED_AUTHENTICATION_ROW = "failed authentication";
 const FAILED_AUTHENTICATION: LimitRow = { perMinute: 300, per5s: 300 };
 

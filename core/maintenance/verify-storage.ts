@@ -1,7 +1,4 @@
-/**
- * Verifies a storage: reads every record, and reports which cannot be read and where an index disagrees. Changes
- * nothing.
- */
+/** Verifies a storage: reads every record, and reports which cannot be read and where an index disagrees. Changes nothing. */
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";

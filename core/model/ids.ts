@@ -1,7 +1,4 @@
-/**
- * Makes ids. Ordinals are ULIDs in lower case (https://github.com/ulid/spec): 48 bits of time, 80 of randomness,
- * monotonic.
- */
+/** Makes ids. Ordinals are ULIDs in lower case (https://github.com/ulid/spec): 48 bits of time, 80 of randomness, monotonic. */
 import { randomBytes } from "node:crypto";
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";

@@ -72,9 +72,7 @@ function skipValue(text: string, at: number, room: number): number {
   return i;
 }
 
-/**
- * Returns the text of a string literal between its quotes, with escapes resolved; unchanged when it is no valid string.
- */
+/** Returns the text of a string literal between its quotes, with escapes resolved; unchanged when it is no valid string. */
 function literal(text: string, start: number, end: number): string {
   const inside = text.slice(start + 1, end - 1);
   if (!inside.includes("\\")) return inside;

@@ -15,9 +15,7 @@ export const isEventPattern = (text: string): boolean => text.length <= 128 && P
 export const isKeyId = (text: string): boolean => KEY_ID.test(text);
 export const isEventId = (text: string): boolean => EVENT_ID.test(text);
 
-/**
- * Whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same.
- */
+/** Whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same. */
 export function matchesPattern(pattern: string, name: string): boolean {
   if (name.startsWith(OPERATIONAL) && !pattern.startsWith(OPERATIONAL)) return false;
   if (!pattern.includes("*")) return pattern === name;

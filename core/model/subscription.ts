@@ -151,7 +151,5 @@ export const headerAad = (keyId: string, subscriptionId: string, name: string): 
 export const liveSecrets = (sub: Subscription, now: number): readonly SealedSecret[] =>
   sub.secrets.filter((secret) => secret.expiresAt === undefined || secret.expiresAt > now);
 
-/**
- * How long the record of a deleted subscription stays, ms. Its pending deliveries have ended as cancelled long before.
- */
+/** How long the record of a deleted subscription stays, ms. Its pending deliveries have ended as cancelled long before. */
 export const TOMBSTONE_MS = 30 * 86_400_000;

@@ -4,9 +4,7 @@ import type { Connect, FetchOptions, FetchReply, PluginContext } from "../ports/
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 65_536;
 
-/**
- * @throws the connector's ConnectError, a TimeoutError, or an Error when the answer is longer than allowed
- */
+/** @throws the connector's ConnectError, a TimeoutError, or an Error when the answer is longer than allowed */
 export function createFetch(connect: Connect): { readonly fetch: PluginContext["fetch"]; dispose(): Promise<void> } {
   let opened: Promise<Opened> | undefined;
 

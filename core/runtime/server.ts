@@ -1,6 +1,5 @@
 /** The HTTP server: listhen, on exactly the configured address, with limits on the time and number of connections. */
-import { STATUS_CODES } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { listen as open } from "listhen";
 import { StartError } from "../model/errors.ts";

@@ -1,7 +1,6 @@
 /** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
-import { WHOLE_RELAY, type Grain } from "../model/keys.ts";
+import { deliveriesOf, type Grain, WHOLE_RELAY } from "../model/keys.ts";
 import type { Delivery } from "../model/delivery.ts";
-import { deliveriesOf } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
@@ -16,6 +15,8 @@ import { decodeDelivery } from "../records/delivery-records.ts";
 import {
   addCounts,
   ATTEMPTED,
+  type CountedRefusal,
+  type Counts,
   countsOf,
   DELIVERED,
   FAILED,
@@ -23,8 +24,8 @@ import {
   MATCHED,
   newBucket,
   REFUSALS,
+  type StatsBucket,
 } from "./bucket.ts";
-import type { Counts, CountedRefusal, StatsBucket } from "./bucket.ts";
 
 export type StatsRange = "1h" | "24h" | "7d";
 const GRAIN_OF: Readonly<Record<StatsRange, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };

@@ -3,10 +3,15 @@ import { createSecretKey } from "node:crypto";
 import type { Auth } from "../../core/ports/auth.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
-import { fetchedKeys, fixedKeys, singleKey } from "./jwt/key-set.ts";
-import type { KeySet } from "./jwt/key-set.ts";
-import { CLOCK_TOLERANCE_MS, isShort, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
-import type { JwtOptions } from "./jwt/options.ts";
+import { fetchedKeys, fixedKeys, type KeySet, singleKey } from "./jwt/key-set.ts";
+import {
+  CLOCK_TOLERANCE_MS,
+  isShort,
+  type JwtOptions,
+  jwtProblems,
+  MAX_TOKEN_AGE_MS,
+  publicKeyOf,
+} from "./jwt/options.ts";
 import { joseVerify, tokenJudge } from "./token/judge.ts";
 
 export { jwtProblems } from "./jwt/options.ts";

@@ -1,18 +1,13 @@
-/**
- * `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal.
- */
+/** `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal. */
 import { join, resolve } from "node:path";
 import { refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embeddedProblems } from "./embedded/options.ts";
-import { countByPages, embedded } from "./embedded/storage.ts";
-import type { EmbeddedOptions, EmbeddedStore } from "./embedded/storage.ts";
-import { lockFolder } from "./embedded/lock.ts";
+import { countByPages, embedded, type EmbeddedOptions, type EmbeddedStore } from "./embedded/storage.ts";
+import { type FolderLock, lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
-import type { FolderLock } from "./embedded/lock.ts";
-import { openFolder, prepareFolder } from "./filesystem/open-store.ts";
-import type { OpenedStore } from "./filesystem/open-store.ts";
+import { type OpenedStore, openFolder, prepareFolder } from "./filesystem/open-store.ts";
 
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */

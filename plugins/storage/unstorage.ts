@@ -4,8 +4,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { refuseOptions } from "../../core/model/errors.ts";
 import { embeddedProblems } from "./embedded/options.ts";
-import { embedded } from "./embedded/storage.ts";
-import type { EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 import { openDriver } from "./unstorage/store.ts";
 
 /**

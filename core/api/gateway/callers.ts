@@ -4,8 +4,7 @@ import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../model/address.ts";
 import { bearerToken } from "../../model/bearer.ts";
 import { Problem } from "../../model/problem.ts";
-import { valuesOf } from "./headers.ts";
-import type { Pairs } from "./headers.ts";
+import { type Pairs, valuesOf } from "./headers.ts";
 
 /** How many times the row an address may use: an office or a carrier shares one address. */
 const ADDRESS_FACTOR = 10;

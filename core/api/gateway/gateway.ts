@@ -13,13 +13,11 @@ import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { describeGateway } from "./description.ts";
 import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
-import { askedHost, createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
-import type { GatewayRoute } from "./request-path.ts";
+import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import { checkBody, hasUpload, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
 import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
-import { createUpstream } from "./upstream.ts";
-import type { Answering, Upstream, UpstreamOptions } from "./upstream.ts";
+import { type Answering, createUpstream, type Upstream, type UpstreamOptions } from "./upstream.ts";
 import { envelope, problemOf } from "../http/reply.ts";
 
 export interface GatewayDeps {

@@ -2,8 +2,7 @@
 import type { Pool } from "undici";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
-import { UpstreamExchange } from "./exchange.ts";
-import type { UpstreamHead, UpstreamRequest } from "./exchange.ts";
+import { UpstreamExchange, type UpstreamHead, type UpstreamRequest } from "./exchange.ts";
 
 export interface UpstreamOptions {
   /** `http:` or `https:`; its path goes before that of each request. */

@@ -1,7 +1,6 @@
 /** Reads management bodies strictly: it refuses what two parsers could read differently. */
 import { duplicateNames, isTooDeep, MAX_DEPTH } from "../../model/json.ts";
-import { Problem } from "../../model/problem.ts";
-import type { FieldError } from "../../model/problem.ts";
+import { type FieldError, Problem } from "../../model/problem.ts";
 import type { Call } from "./call.ts";
 
 /** Longest management body, bytes. */

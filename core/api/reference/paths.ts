@@ -1,6 +1,5 @@
 /** One operation of the OpenAPI document, out of a route's description of itself. */
-import { PROBLEMS } from "../../model/problem.ts";
-import type { ProblemCode } from "../../model/problem.ts";
+import { type ProblemCode, PROBLEMS } from "../../model/problem.ts";
 import type { AnswerDescription, ContentDescription, Route, RouteDescription, Schema } from "../../ports/route.ts";
 import type { Json, SchemaCollection } from "./json-schema.ts";
 

@@ -1,8 +1,7 @@
 /** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals, through the API. A key exists as soon as something names it. */
 import { PAGE_OPTIONS, pageQuery, pathOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command, Given } from "../support/command.ts";
-import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
+import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";

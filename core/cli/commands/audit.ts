@@ -1,11 +1,9 @@
 /** `relay audit`: lists who changed what on a key, newest first, through the API. */
 import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { json, printable, printTable } from "../support/output.ts";
-import { rows } from "../support/response-shape.ts";
-import type { Shape } from "../support/response-shape.ts";
+import { rows, type Shape } from "../support/response-shape.ts";
 
 interface Line {
   readonly at: string;

@@ -6,8 +6,7 @@ import { dirname, resolve } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import manifest from "../../../package.json" with { type: "json" };
-import type { Command } from "../support/command.ts";
-import { JSON_OPTION } from "../support/command.ts";
+import { type Command, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 

@@ -1,8 +1,7 @@
 /** `relay check`: reads the config and says everything that is wrong with it. */
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import type { Command, Given } from "../support/command.ts";
-import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
 import { DIGEST_KEY, digests, effective } from "../support/reload.ts";

@@ -2,8 +2,7 @@
 import { keyPath, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import type { Command, Given, Option } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/command.ts";
 import { ATTEMPT_OPTIONS, attemptQuery } from "../support/events-query.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { json, printable, printTable } from "../support/output.ts";

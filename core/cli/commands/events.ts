@@ -4,12 +4,10 @@ import { commands as types } from "./event-types.ts";
 import { commands as exports } from "./events-export.ts";
 import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
 import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
-import { record, rows } from "../support/response-shape.ts";
-import type { Shape } from "../support/response-shape.ts";
+import { record, rows, type Shape } from "../support/response-shape.ts";
 
 interface Head {
   readonly id: string;

@@ -1,8 +1,7 @@
 /** `relay subscriptions test-filter`: asks the relay whether an event matches a filter, and shows why. */
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { jsonOption } from "../support/json-option.ts";
 import { json, printable, printTable } from "../support/output.ts";

@@ -1,7 +1,6 @@
 /** `relay keys`: prints fresh keys, for several nodes that share one storage. */
 import { randomBytes } from "node:crypto";
-import type { Command } from "../support/command.ts";
-import { JSON_OPTION } from "../support/command.ts";
+import { type Command, JSON_OPTION } from "../support/command.ts";
 import { json } from "../support/output.ts";
 
 const keys: Command = {

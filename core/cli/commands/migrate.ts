@@ -12,8 +12,7 @@ import { heldKeys, keyFolder, lineUp, MASTER } from "../../runtime/keys/master-k
 import type { Plan } from "../../ports/plan.ts";
 import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import type { Command } from "../support/command.ts";
-import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { type Command, CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";

@@ -1,8 +1,7 @@
 /** `relay subscriptions order` and `skip`: what of an ordered subscription waits, what holds it up, and skipping that. */
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { json, printTable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
 

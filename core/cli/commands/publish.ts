@@ -1,8 +1,7 @@
 /** `relay publish`: publishes one event through the API. */
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { readJsonOption } from "../support/json-option.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";

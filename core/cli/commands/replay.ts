@@ -2,8 +2,7 @@
 import type { CliEnvironment } from "../support/environment.ts";
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command, Given } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, type Given, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";

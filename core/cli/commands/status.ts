@@ -1,9 +1,7 @@
 /** `relay status`: shows the state of a running relay. */
-import { paint } from "../support/environment.ts";
-import type { CliEnvironment } from "../support/environment.ts";
+import { type CliEnvironment, paint } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, JSON_OPTION } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
 import { fields, json, printable } from "../support/output.ts";
 import { askReady } from "../support/readiness.ts";

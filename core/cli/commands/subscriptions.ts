@@ -5,16 +5,13 @@ import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
 import { commands as orders } from "./order.ts";
 import { keyPath } from "../support/api-path.ts";
-import { openApi } from "../support/client.ts";
-import type { ApiAnswer } from "../support/client.ts";
-import type { Command, Given, Option } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type ApiAnswer, openApi } from "../support/client.ts";
+import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
 import { readSecretText } from "../support/named-files.ts";
 import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
-import { record, rows } from "../support/response-shape.ts";
-import type { Shape } from "../support/response-shape.ts";
+import { record, rows, type Shape } from "../support/response-shape.ts";
 
 interface Shown {
   readonly id: string;

@@ -1,10 +1,8 @@
 /** `relay tail`: prints events, attempts and changes of an API key as they happen. */
-import { paint } from "../support/environment.ts";
-import type { CliEnvironment } from "../support/environment.ts";
+import { type CliEnvironment, paint } from "../support/environment.ts";
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command, Given } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, type Given, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { attemptName, printable } from "../support/output.ts";
 

@@ -1,6 +1,5 @@
 /** `relay token`: signs an access token for the management API with a key of this machine. */
-import type { Command } from "../support/command.ts";
-import { ACCESS_OPTION, CONFIG_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
+import { ACCESS_OPTION, type Command, CONFIG_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
 import { isKeyId } from "../../model/names.ts";
 import { json } from "../support/output.ts";

@@ -1,8 +1,7 @@
 /** `relay subscriptions test-transform`: asks the relay what a transform makes of an event. */
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { KEY_OPTIONS } from "../support/command.ts";
+import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";

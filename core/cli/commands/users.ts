@@ -3,8 +3,15 @@ import { randomBytes } from "node:crypto";
 import { isoTime } from "../../model/time.ts";
 import type { Account, Users } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import type { Command, Given, Option } from "../support/command.ts";
-import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
+import {
+  ACCESS_OPTION,
+  API_OPTIONS,
+  type Command,
+  type Given,
+  JSON_OPTION,
+  type Option,
+  readAccess,
+} from "../support/command.ts";
 import { readSecretText } from "../support/named-files.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { withUsers } from "../support/user-admin.ts";

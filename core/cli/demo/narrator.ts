@@ -1,6 +1,5 @@
 /** Prints the demo's steps, and counts the promises that did not hold. */
-import type { CliEnvironment } from "../support/environment.ts";
-import { paint } from "../support/environment.ts";
+import { type CliEnvironment, paint } from "../support/environment.ts";
 import { printable } from "../support/output.ts";
 import type { ReceivedDelivery } from "./stage.ts";
 

@@ -9,8 +9,7 @@ import { openApi } from "../support/client.ts";
 import { readGiven } from "../support/command.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { spawnRelay } from "../support/relay-process.ts";
-import { startReceiver } from "../support/receiver.ts";
-import type { Arrival } from "../support/receiver.ts";
+import { type Arrival, startReceiver } from "../support/receiver.ts";
 
 export interface Subscribed {
   readonly path: string;

@@ -1,8 +1,7 @@
 /** Checks the body of an imported subscription by the API's own schema, before anything is sent. */
 import { createBody } from "../../api/resources/schemas.ts";
 import { fieldMessage } from "../../api/http/field-messages.ts";
-import { fieldErrors } from "../../model/field-errors.ts";
-import type { SchemaIssue } from "../../model/field-errors.ts";
+import { fieldErrors, type SchemaIssue } from "../../model/field-errors.ts";
 
 const schemas = new Map<string, ReturnType<typeof createBody>>();
 

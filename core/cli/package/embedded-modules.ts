@@ -2,8 +2,7 @@
  * Stands in for config/module-resolver.ts inside a single executable: `relaybox` in an outside config file is what is built in.
  * There is no file to resolve to, so the names are handed over in memory.
  */
-import { createRequire, registerHooks } from "node:module";
-import type { LoadHookSync, ResolveHookSync } from "node:module";
+import { createRequire, type LoadHookSync, registerHooks, type ResolveHookSync } from "node:module";
 import * as verify from "../../signing/verify.ts";
 import * as door from "../../../config/index.ts";
 

@@ -2,7 +2,7 @@
 export const SOURCE = {
   about: "It takes one event a request at `POST /NAME`, with a token: replace the route by your upstream.",
   use: `
-import { defineRelay, http, secretFrom } from "relaybox";
+import { type Accept, defineRelay, http, isLater, isSecretOption, type Plugin, Problem, type Route, type RouteRequest, secretFrom, type SecretOption, type Source, type SourceInfo } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env: "NAME_TOKEN" }) })] });
@@ -10,8 +10,6 @@ export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env
   source: `
 /** Takes one event a request at POST /NAME. */
 import { createHash, timingSafeEqual } from "node:crypto";
-import { isSecretOption, Problem } from "relaybox";
-import type { Accept, Plugin, Route, SecretOption, Source, SourceInfo } from "relaybox";
 import { z } from "zod";
 
 export interface Options {
@@ -100,7 +98,6 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
 `,
   test: `
 import { describe, expect, it } from "vitest";
-import { isLater, type RouteRequest } from "relaybox";
 import { describeSource, testContext, type Upstream } from "relaybox/conformance";
 import { FACTORY } from "../src/index.ts";
 

@@ -7,9 +7,9 @@ import {
   createPublicKey,
   hash,
   hkdfSync,
+  type KeyObject,
   randomBytes,
 } from "node:crypto";
-import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import { SignJWT, type JWTHeaderParameters } from "jose";
 import { StartError } from "../../model/errors.ts";

@@ -18,9 +18,7 @@ export interface SideRequest {
   readonly request: TransportRequest;
 }
 
-/**
- * Bytes in a buffer of their own: a view that crosses takes all of its buffer along, which may be shared with other bodies.
- */
+/** Bytes in a buffer of their own: a view that crosses takes all of its buffer along, which may be shared with other bodies. */
 const own = (bytes: Uint8Array): Uint8Array =>
   bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 

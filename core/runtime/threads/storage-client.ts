@@ -1,6 +1,12 @@
 /** A storage that another thread of this process holds: the storage port over a message port, for one node. */
-import type { Durability, Lease, RangeOptions, Storage, StorageReads } from "../../ports/storage.ts";
-import type { Change } from "../../ports/storage.ts";
+import {
+  type Change,
+  type Durability,
+  type Lease,
+  type RangeOptions,
+  type Storage,
+  type StorageReads,
+} from "../../ports/storage.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
 import { flat, unflat, type FlatChanges } from "./flat-changes.ts";

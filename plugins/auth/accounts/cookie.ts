@@ -1,7 +1,4 @@
-/**
- * Reads and writes the refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` uses
- * it.
- */
+/** Reads and writes the refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` uses it. */
 import { isLoopbackHost } from "../../../core/model/loopback.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 
@@ -13,10 +10,7 @@ export const setCookie = (value: string, lastsMs: number): string =>
 
 export const clearCookie = (): string => `${NAME}=; ${RULES}; Max-Age=0`;
 
-/**
- * Returns its value; undefined when it is missing or occurs more than once, so that nobody can put another one in
- * front.
- */
+/** Returns its value; undefined when it is missing or occurs more than once, so that nobody can put another one in front. */
 export function readCookie(request: RouteRequest): string | undefined {
   const values = (request.header("cookie") ?? "")
     .split(";")

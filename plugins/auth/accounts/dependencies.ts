@@ -114,9 +114,7 @@ export const TWO_FACTORS = ["pwd", "otp", "mfa"];
 
 const TRIES = 4;
 
-/**
- * Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race.
- */
+/** Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race. */
 export async function retryOnConflict<T>(
   storage: ScopedStorage,
   decide: () => Promise<{

@@ -10,20 +10,19 @@ import { beginTotp, useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
 import { codeBody, grant as grantSchema, grantWithCodes, otpauth, setupBody, totpBody } from "./schemas.ts";
 import {
-  identifyOwner,
+  type AccountsDeps,
   actorOf,
   grant,
+  identifyOwner,
   ownAuditEntry,
   PASSWORD,
-  sessionOf,
   retryOnConflict,
+  sessionOf,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
-import type { AccountsDeps } from "./dependencies.ts";
 import { SPENT } from "./setup-code.ts";
-import { userKey } from "./user.ts";
-import type { User } from "./user.ts";
+import { type User, userKey } from "./user.ts";
 import { confirmed } from "./users.ts";
 
 export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
@@ -93,9 +92,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
     return reply({ uri }, clock.now());
   }
 
-  /**
-   * Confirms it with a first code, and ends the account's other sessions. The recovery codes are shown only this once.
-   */
+  /** Confirms it with a first code, and ends the account's other sessions. The recovery codes are shown only this once. */
   async function confirm(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readLoginBody(request, codeBody);
     const { user, session, codes } = await retryOnConflict(storage, async () => {

@@ -1,15 +1,12 @@
 /** Begins and confirms the second factor of an account, and uses up its codes, each once. */
 import type { Keys } from "../../../core/ports/plugin.ts";
 import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri, secretHash } from "./codes.ts";
-import { totpAad } from "./user.ts";
-import type { User } from "./user.ts";
+import { totpAad, type User } from "./user.ts";
 
 /** An enrolment that is not confirmed within this time must begin again, ms. */
 const PENDING_MS = 600_000;
 
-/**
- * Returns the user with the code used up, to be stored before anything is granted; undefined when the code is wrong.
- */
+/** Returns the user with the code used up, to be stored before anything is granted; undefined when the code is wrong. */
 export function useCode(user: User, code: string, keys: Pick<Keys, "open">, now: number): User | undefined {
   if (user.totp === undefined) return undefined;
   const trimmed = code.trim();

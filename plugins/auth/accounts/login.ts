@@ -14,19 +14,18 @@ import { useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
 import { codeBody, grant as grantSchema, loginBody } from "./schemas.ts";
 import {
-  identifyOwner,
+  type AccountsDeps,
   actorOf,
   grant,
+  identifyOwner,
   ownAuditEntry,
   PASSWORD,
-  sessionOf,
   retryOnConflict,
+  sessionOf,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
-import type { AccountsDeps } from "./dependencies.ts";
-import { normalName } from "./user.ts";
-import type { Read, User } from "./user.ts";
+import { normalName, type Read, type User } from "./user.ts";
 
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
 export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };

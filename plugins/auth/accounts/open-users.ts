@@ -3,8 +3,7 @@ import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { createPasswords } from "./passwords.ts";
 import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
-import { userBook } from "./users.ts";
-import type { UserBook } from "./users.ts";
+import { userBook, type UserBook } from "./users.ts";
 
 export function openUsers(
   ctx: PluginContext,

@@ -1,7 +1,4 @@
-/**
- * Makes the code for the first account, in a file of the data folder, so that only the operator of the relay can use
- * it.
- */
+/** Makes the code for the first account, in a file of the data folder, so that only the operator of the relay can use it. */
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";

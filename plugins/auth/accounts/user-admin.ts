@@ -13,8 +13,7 @@ import { describeAdmin } from "./describe.ts";
 import { readLoginBody, reply } from "./login-body.ts";
 import { STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
-import { actorOf, identifyOwner } from "./dependencies.ts";
-import type { AccountsDeps } from "./dependencies.ts";
+import { type AccountsDeps, actorOf, identifyOwner } from "./dependencies.ts";
 
 export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;

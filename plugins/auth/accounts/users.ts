@@ -1,18 +1,14 @@
-/**
- * Reads and changes the stored accounts: each change is conditional on what was read, and ends the account's sessions.
- */
+/** Reads and changes the stored accounts: each change is conditional on what was read, and ends the account's sessions. */
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
-import { Problem } from "../../../core/model/problem.ts";
-import type { FieldError } from "../../../core/model/problem.ts";
+import { type FieldError, Problem } from "../../../core/model/problem.ts";
 import type { NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { beginTotp, confirmTotp } from "./factors.ts";
-import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
-import type { Passwords } from "./passwords.ts";
+import { LONGEST_PASSWORD, type Passwords, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
 import {
   isDamaged,
@@ -21,11 +17,12 @@ import {
   NAME_RULE,
   normalName,
   ownsKeys,
+  type Read,
   readUser,
   RESET_RULE,
+  type User,
   userKey,
 } from "./user.ts";
-import type { Read, User } from "./user.ts";
 
 const PAGE = 500;
 const TRIES = 5;

@@ -1,7 +1,6 @@
 /** Holds the public keys of an issuer, by `kid`: a fixed set, or one that is fetched. */
 import type { KeyObject } from "node:crypto";
-import type { TokenHeader } from "../token/bearer.ts";
-import { jsonObject } from "../token/bearer.ts";
+import { jsonObject, type TokenHeader } from "../token/bearer.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { fitsAlgorithm, publicKeyOf } from "./options.ts";
 
@@ -42,9 +41,7 @@ export function fixedKeys(jwks: readonly unknown[]): KeySet {
   return { find: (header) => Promise.resolve(pick(keys, header)), ready: () => keys.length > 0 };
 }
 
-/**
- * Fetches the keys of a JWKS URL. They stay in use while the issuer cannot be reached, and until its answer has others.
- */
+/** Fetches the keys of a JWKS URL. They stay in use while the issuer cannot be reached, and until its answer has others. */
 export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clock" | "log">): KeySet {
   const { clock, log } = ctx;
   let keys: readonly Named[] = [];

@@ -1,7 +1,6 @@
 /** The options of `jwt()`, and the check of them. */
 import { isLoopbackHost } from "../../../core/model/loopback.ts";
-import { createPublicKey } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 /** RFC 7517. */

@@ -7,10 +7,7 @@ import { bearerToken } from "../../../core/model/bearer.ts";
 /** Longest token that is read, in bytes. */
 const LONGEST = 8_192;
 const THREE_SEGMENTS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/**
- * Hints at keys to trust (RFC 7515 §4.1): a token must not choose our keys. `crit` requires extensions that we do not
- * know.
- */
+/** Hints at keys to trust (RFC 7515 §4.1): a token must not choose our keys. `crit` requires extensions that we do not know. */
 const REFUSED_HEADERS = ["jwk", "jku", "x5u", "x5c", "crit"] as const;
 
 export interface TokenHeader {

@@ -2,10 +2,8 @@
 import type { KeyObject } from "node:crypto";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { framedToken, isTyp, jsonObject, tokenHeader } from "./bearer.ts";
-import type { TokenHeader } from "./bearer.ts";
-import { isTimely, judgeClaims } from "./claims.ts";
-import type { ClaimRule, JudgedClaims } from "./claims.ts";
+import { framedToken, isTyp, jsonObject, tokenHeader, type TokenHeader } from "./bearer.ts";
+import { type ClaimRule, isTimely, judgeClaims, type JudgedClaims } from "./claims.ts";
 import { verifiedTokens } from "./verified.ts";
 
 export interface TokenRule extends ClaimRule {

@@ -2,8 +2,15 @@
  * Keeps the limiter's windows for one node in the memory of this process. They end with it; stored suspensions are
  * restored.
  */
-import { decide, giveBack, readWindow } from "../../../core/model/windows.ts";
-import type { Decision, Take, WindowResult, WindowCount } from "../../../core/model/windows.ts";
+import {
+  decide,
+  type Decision,
+  giveBack,
+  readWindow,
+  type Take,
+  type WindowCount,
+  type WindowResult,
+} from "../../../core/model/windows.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 

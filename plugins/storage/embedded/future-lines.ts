@@ -17,9 +17,7 @@ export interface FutureLines {
   readonly until: string;
   /** Lines written later than this, by the wall clock, have impossible times. */
   readonly since: number;
-  /**
-   * Subtracted from the time in their keys, ms: the result is when they are due by the queue's time. Infinite: at once.
-   */
+  /** Subtracted from the time in their keys, ms: the result is when they are due by the queue's time. Infinite: at once. */
   readonly shift: number;
   /** When the next of them is due, by the queue's time, or earlier. */
   readonly at: number;

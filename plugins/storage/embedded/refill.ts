@@ -55,9 +55,7 @@ export function createRefill(deps: {
   let swept = false;
   let closed = false;
 
-  /**
-   * Reads a page and passes it on in the same turn, while the lines that ended since the read began are still known.
-   */
+  /** Reads a page and passes it on in the same turn, while the lines that ended since the read began are still known. */
   async function read<T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T): Promise<T> {
     reading++;
     try {

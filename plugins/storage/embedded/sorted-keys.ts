@@ -18,9 +18,7 @@ export function lowerBound(keys: readonly string[], key: string): number {
   return low;
 }
 
-/**
- * Returns the first text after every key that starts with `prefix`; `undefined` when there is none (the empty prefix).
- */
+/** Returns the first text after every key that starts with `prefix`; `undefined` when there is none (the empty prefix). */
 export function prefixEnd(prefix: string): string | undefined {
   return prefix === ""
     ? undefined

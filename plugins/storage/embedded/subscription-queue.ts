@@ -142,9 +142,7 @@ export function evictLast(queue: SubscriptionQueue, time: Timeline): QueueLine |
   return line;
 }
 
-/**
- * Returns until when a line waits that was given back for later than storage says, by the wall clock; else undefined.
- */
+/** Returns until when a line waits that was given back for later than storage says, by the wall clock; else undefined. */
 export function waitsUntil({ due, at }: QueueLine, time: Timeline): number | undefined {
   return at > time.at(due) ? Math.max(due.dueAt, at + time.ahead()) : undefined;
 }
@@ -165,10 +163,7 @@ export function leaveToStorage(queue: SubscriptionQueue, due: Due): void {
 /** Notes that storage has this line, wherever it sorts: a page that begins with it is read. */
 export const leaveInStorage = (queue: SubscriptionQueue, due: Due): void => leaveBehind(queue, before(due), due.dueAt);
 
-/**
- * The first key and the soonest time may be of different lines: the line with the first key may be given back for
- * later.
- */
+/** The first key and the soonest time may be of different lines: the line with the first key may be given back for later. */
 function noteLeft(queue: SubscriptionQueue, key: string, at: number): void {
   const { left } = queue;
   if (left === undefined) queue.left = { behind: key, at };
@@ -186,10 +181,7 @@ export function startPage(queue: SubscriptionQueue): string | undefined {
   return queue.behind;
 }
 
-/**
- * Ends the request of a page. `last` is its last key if there may be more: what is left to storage begins there, or
- * sooner.
- */
+/** Ends the request of a page. `last` is its last key if there may be more: what is left to storage begins there, or sooner. */
 export function endPage(queue: SubscriptionQueue, last: string | undefined): void {
   const { left } = queue;
   queue.behind = undefined;

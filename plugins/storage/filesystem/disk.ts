@@ -1,8 +1,7 @@
 /** Accesses the disk for this storage: everything written is synced, and no link is followed. */
 import { constants } from "node:fs";
 import { mkdir, open, rename, unlink } from "node:fs/promises";
-import { StorageError } from "../../../core/model/errors.ts";
-import type { StorageFault } from "../../../core/model/errors.ts";
+import { StorageError, type StorageFault } from "../../../core/model/errors.ts";
 
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_FOLDER = 0o700;
@@ -63,10 +62,7 @@ export async function replaceFile(temporary: string, path: string, text: string)
   }
 }
 
-/**
- * Rewrites a file with its own bytes and syncs it: after a failed sync, the page cache shows what the disk does not
- * have.
- */
+/** Rewrites a file with its own bytes and syncs it: after a failed sync, the page cache shows what the disk does not have. */
 export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void> {
   const handle = await open(path, constants.O_WRONLY | constants.O_NOFOLLOW);
   try {

@@ -41,10 +41,7 @@ export function folderGroup(folder: string): string | undefined {
 const shortened = (name: string): string =>
   fits(name) ? name : `${name.slice(0, KEPT)}=-${hash("sha256", name).slice(0, 40)}`;
 
-/**
- * Returns the file name of a key within its group. Very long keys are cut and hashed: then only the file contains the
- * key.
- */
+/** Returns the file name of a key within its group. Very long keys are cut and hashed: then only the file contains the key. */
 export function fileName(key: string, group: string): string {
   return `${shortened(encodeName(group.endsWith(":") ? key.slice(group.length) : key))}.json`;
 }

@@ -5,10 +5,8 @@ import { dirname, join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { pool } from "../embedded/parallel.ts";
 import { codeOf, fault, replaceFile, syncFolder } from "./disk.ts";
-import { list, separator } from "./leaf.ts";
-import type { Leaf } from "./leaf.ts";
-import { Leaves } from "./leaves.ts";
-import type { Foreign } from "./leaves.ts";
+import { type Leaf, list, separator } from "./leaf.ts";
+import { type Foreign, Leaves } from "./leaves.ts";
 import { fileName, groupOf } from "./file-names.ts";
 import { encodeRecord } from "./record.ts";
 import { readNow, readRecordFile, valueOf } from "./record-file.ts";
@@ -115,9 +113,7 @@ export class Files {
     }
   }
 
-  /**
-   * Brings the files up to date and syncs them. Repeating it after a failure or a crash is safe. @throws StorageError
-   */
+  /** Brings the files up to date and syncs them. Repeating it after a failure or a crash is safe. @throws StorageError */
   async apply(changes: ReadonlyMap<string, OverlayValue>): Promise<void> {
     try {
       const touched = new Set<string>();

@@ -3,13 +3,11 @@
  * not at all. Commits that share one fsync are a group. A new group begins only when the one before it is synced, so
  * that only the last group of a segment can be torn. Replayed at start, dropped once the files contain it.
  */
-import { readdir, readFile, unlink } from "node:fs/promises";
-import type { FileHandle } from "node:fs/promises";
+import { type FileHandle, readdir, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { codeOf, createFile, fault, rewriteFile, syncFolder } from "./disk.ts";
-import { groupPieces, headerLine, readSegment } from "./journal-lines.ts";
-import type { JournalLine, Write } from "./journal-lines.ts";
+import { groupPieces, headerLine, type JournalLine, readSegment, type Write } from "./journal-lines.ts";
 
 const SEGMENT = /^(\d{8})\.ndjson$/;
 const segmentName = (number: number): string => `${String(number).padStart(8, "0")}.ndjson`;
@@ -115,9 +113,7 @@ export class Journal {
     await this.append([[{ split: from }]]);
   }
 
-  /**
-   * Begins a new segment and returns the numbers of those before it, which can be dropped once the files contain them.
-   */
+  /** Begins a new segment and returns the numbers of those before it, which can be dropped once the files contain them. */
   async rotate(): Promise<readonly number[]> {
     // An empty segment is as good as a new one.
     if (this.#handle !== undefined && this.#empty) return this.#segments.filter((number) => number !== this.#open);

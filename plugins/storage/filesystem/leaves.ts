@@ -5,8 +5,7 @@
 import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PRIVATE_FOLDER, codeOf, syncFolder } from "./disk.ts";
-import { isEmptyLeaf, list, newLeaf } from "./leaf.ts";
-import type { Leaf } from "./leaf.ts";
+import { isEmptyLeaf, type Leaf, list, newLeaf } from "./leaf.ts";
 import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./file-names.ts";
 import { bringHome } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "../embedded/sorted-keys.ts";
@@ -97,9 +96,7 @@ export class Leaves {
     this.#keep(made, []);
   }
 
-  /**
-   * Removes an empty folder for good, unless it is the first of its group. Its keys then belong to the one before it.
-   */
+  /** Removes an empty folder for good, unless it is the first of its group. Its keys then belong to the one before it. */
   async remove(empty: Leaf): Promise<void> {
     if (empty.from === empty.group) return;
     this.forget(empty);
@@ -172,10 +169,7 @@ export class Leaves {
     }
   }
 
-  /**
-   * Moves a complete record to its own place, unless a newer one is there or on its way; anything else goes to
-   * quarantine.
-   */
+  /** Moves a complete record to its own place, unless a newer one is there or on its way; anything else goes to quarantine. */
   #misplaced(path: string, key: string): void {
     const home = this.find(key);
     if (home === undefined || this.#isPending(key) || !bringHome(path, key, join(home.path, fileName(key, home.group))))

@@ -12,8 +12,7 @@ import type { Files } from "./files.ts";
 import { groupLength } from "./group-length.ts";
 import type { Journal } from "./journal.ts";
 import { readConditions } from "./known.ts";
-import { readRange } from "./merge.ts";
-import type { Halves } from "./merge.ts";
+import { type Halves, readRange } from "./merge.ts";
 import { assertKey } from "./file-names.ts";
 import type { Overlay } from "./overlay.ts";
 

@@ -1,12 +1,10 @@
 /** Batches concurrent script calls into one round trip: a call costs more than what most of them do. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { script } from "./calls.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, script } from "./calls.ts";
 import { STEPS } from "./commit-lua.ts";
 import type { Large } from "./large.ts";
-import { isLarge, sizeOf } from "./packed.ts";
-import type { Size } from "./packed.ts";
+import { isLarge, type Size, sizeOf } from "./packed.ts";
 import type { Now } from "./time-argument.ts";
 
 const SCRIPT = script(STEPS);

@@ -2,11 +2,9 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { CALL_MS, COMMAND_MS, withoutPlace } from "./connect.ts";
-import type { Client } from "./connect.ts";
+import { CALL_MS, type Client, COMMAND_MS, withoutPlace } from "./connect.ts";
 import type { ExclusiveTurn } from "./exclusive-turn.ts";
-import { scriptArgs } from "./packed.ts";
-import type { Args } from "./packed.ts";
+import { type Args, scriptArgs } from "./packed.ts";
 
 /** Wait between tries while there is no connection, ms. */
 const AGAIN_MS = 40;
@@ -61,9 +59,7 @@ export type Evaluate = (script: Script, args: Args) => Promise<unknown>;
 export interface CallsOptions {
   /** Another way to run a script. */
   readonly evaluate?: Evaluate;
-  /**
-   * How long a script may take in all, ms, on a client without time-outs of its own. @default CALL_MS, on one with them
-   */
+  /** How long a script may take in all, ms, on a client without time-outs of its own. @default CALL_MS, on one with them */
   readonly patience?: (args: Args) => number;
   /** Shut while a large commit of this node is at Redis. */
   readonly gate?: ExclusiveTurn;

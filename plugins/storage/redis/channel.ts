@@ -1,6 +1,4 @@
-/**
- * Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages.
- */
+/** Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
@@ -133,9 +131,7 @@ export async function channel(
     );
   });
 
-  /**
-   * A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout.
-   */
+  /** A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout. */
   async function stayAlive(): Promise<void> {
     while (!ended.signal.aborted) {
       await clock.sleep(clock.now() + ALIVE_MS, ended.signal);

@@ -1,11 +1,7 @@
-/**
- * Keeps the limiter's windows on Redis: one decision over all nodes, by the server's clock. Suspensions outlive every
- * node.
- */
+/** Keeps the limiter's windows on Redis: one decision over all nodes, by the server's clock. Suspensions outlive every node. */
 import type { LimitCode, Take, WindowResult, WindowState } from "../../../core/model/windows.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
-import { script } from "./calls.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, script } from "./calls.ts";
 import { GIVE_BACK, TAKE } from "./limiter-lua.ts";
 import type { Now } from "./time-argument.ts";
 

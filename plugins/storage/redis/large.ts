@@ -1,12 +1,9 @@
 /** Runs large commits: a connection of their own, one at a time, with as much time as their size needs. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import { calls } from "./calls.ts";
-import type { CallOptions, Calls, Evaluate, Script } from "./calls.ts";
-import { CALL_MS } from "./connect.ts";
-import type { Client } from "./connect.ts";
+import { type CallOptions, calls, type Calls, type Evaluate, type Script } from "./calls.ts";
+import { CALL_MS, type Client } from "./connect.ts";
 import type { ExclusiveTurn } from "./exclusive-turn.ts";
-import { sizeOf } from "./packed.ts";
-import type { Args } from "./packed.ts";
+import { type Args, sizeOf } from "./packed.ts";
 
 /** Measured: 13 µs a change of five arguments, 60 µs on a busy machine; this is four times that. */
 const ARG_MS = 0.05;

@@ -1,7 +1,4 @@
-/**
- * Grants leases in Redis, renews them, and takes them back from a silent holder. A part of every script, put into
- * `lua.ts`.
- */
+/** Grants leases in Redis, renews them, and takes them back from a silent holder. A part of every script, put into `lua.ts`. */
 
 export const LEASES = `
 -- A lease is '<token> <line>', plus ' <due time>' where its line is not due yet (a held wait).

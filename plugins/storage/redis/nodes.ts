@@ -1,12 +1,8 @@
-/**
- * Messages between nodes: one asks, the others act and confirm. Lost messages are repeated; dead nodes are not waited
- * for.
- */
+/** Messages between nodes: one asks, the others act and confirm. Lost messages are repeated; dead nodes are not waited for. */
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
-import { script } from "./calls.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, script } from "./calls.ts";
 import { NO_EPOCH } from "./channel.ts";
 import { inRedis } from "./lua.ts";
 import type { TimeArgument } from "./time-argument.ts";

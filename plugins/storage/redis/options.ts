@@ -18,9 +18,7 @@ export interface RedisOptions {
   readonly sentinels?: readonly RedisNode[];
   /** Group of the sentinels. @default "mymaster" */
   readonly name?: string;
-  /**
-   * Some nodes of a cluster. All keys carry one hash tag: a cluster adds availability, but does not spread the load.
-   */
+  /** Some nodes of a cluster. All keys carry one hash tag: a cluster adds availability, but does not spread the load. */
   readonly cluster?: readonly RedisNode[];
   /** For sentinels and clusters. */
   readonly username?: string;
@@ -28,9 +26,7 @@ export interface RedisOptions {
   readonly password?: SecretOption;
   /** Of the sentinels themselves. */
   readonly sentinelPassword?: SecretOption;
-  /**
-   * For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities.
-   */
+  /** For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities. */
   readonly tls?: boolean | { readonly ca: string };
   /** The beginning of every key; nodes with the same prefix are one relay. @default "relay" */
   readonly prefix?: string;

@@ -5,8 +5,7 @@ import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
-import type { Calls } from "./calls.ts";
-import { script } from "./calls.ts";
+import { type Calls, script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
 import type { BatchCalls } from "./batch-calls.ts";
@@ -82,10 +81,7 @@ export function sharedQueue(deps: {
     arm();
   }
 
-  /**
-   * Notes that a subscription which had enough under way here has room again, as soon as the caller has updated its
-   * counts.
-   */
+  /** Notes that a subscription which had enough under way here has room again, as soon as the caller has updated its counts. */
   function freed(subscriptionId: string): void {
     if (blocked.has(subscriptionId)) setImmediate(notify);
   }

@@ -3,8 +3,7 @@
  * is stored.
  */
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { script } from "./calls.ts";
-import type { Calls } from "./calls.ts";
+import { type Calls, script } from "./calls.ts";
 import { MANY, RANGE } from "./commit-lua.ts";
 import type { Now } from "./time-argument.ts";
 
@@ -111,9 +110,7 @@ export function ranges(
   };
 }
 
-/**
- * Returns where `after` cuts a prefix: a bound for ZRANGEBYLEX, `all` when it is before it, `none` when it is after it.
- */
+/** Returns where `after` cuts a prefix: a bound for ZRANGEBYLEX, `all` when it is before it, `none` when it is after it. */
 function boundOf(stored: string, prefix: string, after: string, reverse: boolean): string {
   const begin = prefix.length > stored.length ? prefix : stored;
   if (after.startsWith(stored) && (stored.endsWith(":") || after === stored) && after.startsWith(begin))

@@ -1,8 +1,7 @@
 /** Runs commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is checked. */
 import type { Evaluate, Script } from "./calls.ts";
 import type { Client } from "./connect.ts";
-import { scriptArgs } from "./packed.ts";
-import type { Args } from "./packed.ts";
+import { type Args, scriptArgs } from "./packed.ts";
 
 /** Redis stops waiting for replicas after this, ms; shorter than a command may take. */
 const WAIT_MS = 600;

@@ -1,6 +1,4 @@
-/**
- * Encodes records as items of a driver: keys that no driver changes, values that no driver takes for something else.
- */
+/** Encodes records as items of a driver: keys that no driver changes, values that no driver takes for something else. */
 import { crc32 } from "node:zlib";
 import type { Driver } from "unstorage";
 import { StorageError } from "../../../core/model/errors.ts";
