@@ -145,8 +145,8 @@ export interface RelayConfig {
   };
   readonly notify?: {
     /**
-     * Where the relay's operator is told of breakers, disabled subscriptions, failures, secrets and backlogs of all
-     * keys: at most one of a kind about one subscription within an hour. @default []
+     * Where the relay reports breakers, disabled subscriptions, failures, secrets and backlogs of all keys to its
+     * operator: at most one of a kind about one subscription within an hour. @default []
      */
     readonly to?: readonly {
       /** Of any transport: `https://…`, or `mail://<connection>/<address>`. */

@@ -1,4 +1,4 @@
-/** The shape of `notify`: where the operator of the relay is told of what it reports, and the bounds of backlogs. */
+/** The shape of `notify`: where the relay sends its notices to its operator, and the bounds of backlogs. */
 import { z } from "zod";
 import { isEventPattern, OPERATIONAL } from "../core/model/names.ts";
 import { TRANSFORM_NAME } from "../core/model/transform.ts";

@@ -7,7 +7,6 @@ import { type CliEnvironment, isDetailed, processEnvironment } from "./support/e
 import { type Command, type Option, readGiven } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
-import { usageError } from "./support/usage-errors.ts";
 
 /** Loads only the file of the command that is run. */
 const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
@@ -176,3 +175,24 @@ const isValue = (arg: string | undefined): arg is string =>
   arg !== undefined && (/^-(?:\d|$)/.test(arg) || !arg.startsWith("-"));
 const unmark = (value: unknown): unknown =>
   typeof value === "string" && value.startsWith(MARK) ? value.slice(1) : value;
+
+/**
+ * The usage error that stands for an error of cac; the error itself when cac did not throw it.
+ * @param name the command's words
+ */
+function usageError(error: unknown, { usage: line, options = [] }: Command, name: string): unknown {
+  if (!(error instanceof Error) || error.name !== "CACError") return error;
+  const { message } = error;
+  const quoted = [...message.matchAll(/`([^`]*)`/g)].map(([, text = ""]) => text.replaceAll("\u0001", ""));
+  // cac joins the words of an option's name.
+  const first = (quoted[0] ?? "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const known = options.map(({ flags }) => flags.split(" ")[0] as string);
+  if (message.startsWith("Unknown option")) return said(`${first} is no option of it${didYouMean(first, known)}`);
+  if (message.startsWith("Unused args")) return said(`${quoted.join(" ")} is too much: the command is relay ${line}`);
+  if (message.startsWith("missing required args")) return said(`an argument is missing: the command is relay ${line}`);
+  return said(`${first.split(" ")[0]} needs a value`);
+
+  function said(text: string): ExitError {
+    return usage(`${text}\nSee relay ${name} --help`);
+  }
+}

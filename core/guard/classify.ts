@@ -1,7 +1,4 @@
-/**
- * Classifies addresses: which belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the
- * habits of cloud providers.
- */
+/** Classifies addresses: public or not, by IANA's special-purpose registries (RFC 6890) and the habits of cloud providers. */
 import { type Address, type AddressRange, inRange, parseRange } from "./ip-address.ts";
 
 /**

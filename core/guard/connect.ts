@@ -1,7 +1,4 @@
-/**
- * The guarded connector: it resolves the name, checks every address, connects to a checked one, compares the peer, then
- * starts TLS.
- */
+/** The guarded connector: resolves the name, checks every address, connects to one, compares the peer, then starts TLS. */
 import type { Socket } from "node:net";
 import { ConnectError, ProxyError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -3,10 +3,7 @@ import { isIP } from "node:net";
 
 export type NameReason = "HOST_INVALID" | "HOST_TRAILING_DOT" | "HOST_FORBIDDEN";
 
-/**
- * Zones that are reserved or usual for inner networks (RFC 2606, RFC 6761, RFC 6762, RFC 7686, RFC 9476, ICANN's
- * `.internal`).
- */
+/** Zones reserved or usual for inner networks (RFC 2606, 6761, 6762, 7686, 9476, ICANN's `.internal`). */
 const ZONES = [
   "localhost",
   "local",

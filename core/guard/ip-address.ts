@@ -13,10 +13,7 @@ export interface AddressRange extends Address {
 
 const SIZE = { 4: 32, 6: 128 } as const;
 
-/**
- * Reads an address as the resolver, the kernel or an operator writes it. A zone (`%eth0`) is dropped, brackets are not
- * accepted.
- */
+/** Reads an address as resolver, kernel or operator write it. A zone (`%eth0`) is dropped, brackets are refused. */
 export const parseAddress = (text: string): Address | undefined => {
   if (isIPv4(text)) return { family: 4, value: v4(text) };
   if (isIPv6(text)) return { family: 6, value: v6(text.split("%", 1)[0] ?? "") };

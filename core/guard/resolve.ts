@@ -10,10 +10,7 @@ export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly st
 
 /** Timeout of one query to one server, ms, and how often it is sent. The attempt's own deadline may end it sooner. */
 const QUERY = { timeout: 2_000, tries: 2 } as const;
-/**
- * A resolver reads `resolv.conf` when it is made: replace it from time to time, so that changes of the file are
- * noticed, ms.
- */
+/** A resolver reads `resolv.conf` when it is made; a new one replaces it this often, to notice changes, ms. */
 const RENEW_MS = 30_000;
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Reads the attempts of one delivery over all its cycles, newest first, in pages: a delivery that was replayed often
- * has many.
- */
+/** Reads the attempts of one delivery over all its cycles, newest first, in pages. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { attemptsKey, attemptsOf } from "../model/keys.ts";

@@ -17,10 +17,7 @@ export function routeShape(name: string): string {
   return rest === null ? shape : `POST ${rest[2]}/${rest[1] === "PATCH" ? "update" : "delete"}`;
 }
 
-/**
- * Returns the REST-style form of a `/v1` operation that is named by an action: `POST /v1/qr/update` → `PATCH
- * /v1/qr/{slug}`.
- */
+/** Returns the REST form of a `/v1` operation named by an action: `POST /v1/qr/update` → `PATCH /v1/qr/{slug}`. */
 export function restForm(name: string): string | undefined {
   const action = ACTION_FORM.exec(name);
   return action === null ? undefined : `${action[2] === "update" ? "PATCH" : "DELETE"} ${action[1]}/{slug}`;

@@ -179,10 +179,7 @@ export async function inspect(lines: AsyncIterable<string>): Promise<Contents> {
   return { head, lines: count, sha256 };
 }
 
-/**
- * Yields the changes of a backup in batches, each to be committed in turn. Applying all of them again gives the same
- * result.
- */
+/** Yields the changes of a backup in batches, to be committed in turn. Applying them again changes nothing. */
 export async function* batches(
   lines: AsyncIterable<string>,
   mostChars = 4 * 1024 * 1024,

@@ -1,7 +1,4 @@
-/**
- * Checks stored records by key prefix: that each can be read, and agrees with the records that it points to and that
- * point to it.
- */
+/** Checks stored records by key prefix: each can be read, and agrees with the records at both ends of its links. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
@@ -24,10 +21,7 @@ import {
   type Readable,
 } from "./verify-wide.ts";
 
-/**
- * Returns what is wrong with a record, or nothing. A DamagedRecordError, SyntaxError or TypeError means that it cannot
- * be read.
- */
+/** Returns what is wrong with a record. A DamagedRecordError, SyntaxError or TypeError means that it cannot be read. */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
 
 /** Checks an event with all of its deliveries; one without an attempt is built from its due line. */
@@ -59,10 +53,7 @@ export async function checkEvent(
   return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
 }
 
-/**
- * Whether an event has a delivery for the subscription. A damaged event is reported at its own key, and counts as
- * agreeing here.
- */
+/** Whether an event has a delivery for the subscription. A damaged event is reported at its own key and agrees here. */
 async function names(
   text: string,
   keyId: string,

@@ -1,7 +1,4 @@
-/**
- * Errors of our own: faults of the relay, or refusals by one of its ports. What a receiver does is a `Reply`, never an
- * error.
- */
+/** Errors of our own: faults of the relay, or refusals by a port. What a receiver does is a `Reply`, never an error. */
 import type { AttemptError } from "./attempt.ts";
 import type { FieldError } from "./problem.ts";
 

@@ -34,7 +34,7 @@ export const NOTICE_MS = 3_600_000;
 
 type Named = Pick<Subscription, "id" | "keyId" | "url">;
 
-/** A URL's path and query may be secret, so only its host is told. */
+/** A URL's path and query may be secret, so a notice names only its host. */
 const hostOf = (url: string): string | undefined => URL.parse(url)?.host;
 
 const noticeOf = (type: NoticeType, { keyId, id, url }: Named, data: Notice["data"]): Notice => ({

@@ -44,10 +44,7 @@ export interface RetrySettings {
   readonly factor?: number;
   /** The longest wait. A subscription may set up to a day. */
   readonly maxDelayMs?: number;
-  /**
-   * The waits themselves, one after each attempt but the last, instead of all other parts: 1 to 4, together at most
-   * three days.
-   */
+  /** The waits themselves, one after each attempt but the last: 1 to 4, three days at most. Replaces all other parts. */
   readonly delaysMs?: readonly number[];
 }
 
@@ -111,10 +108,7 @@ export interface Subscription {
   readonly updatedAt: number;
   /** Epoch ms of the deletion; set on a tombstone. */
   readonly deletedAt?: number;
-  /**
-   * Set on a tombstone until no attempt of it is under way on any node. A repeated DELETE continues one that was
-   * interrupted.
-   */
+  /** Set on a tombstone until no node has an attempt of it under way. A repeated DELETE continues an interrupted one. */
   readonly ending?: true;
   /**
    * Grows whenever the subscription stops being active. A pending delivery whose cycle began in an older generation is

@@ -23,7 +23,7 @@ const TOLERANCE_MS = 55_000;
 
 /**
  * Calls `tick` with the time of each tick from now on. Ticks that a clock set forwards has passed are left out; those that
- * come again because it was set back are told again. Resolves when the signal aborts; never rejects.
+ * come again because it was set back are reported again. Resolves when the signal aborts; never rejects.
  */
 export async function tellTicks(
   clock: Sleeper,

@@ -1,6 +1,6 @@
 /**
  * Chooses the transport of a URL: by its scheme and, where the transport is a named connection, by the name that stands
- * in the place of a host (`nats://bus/…`). So a URL chooses a destination and never an address.
+ * instead of a host (`nats://bus/…`). So a URL chooses a destination and never an address.
  */
 
 /** What a transport says of the URLs that it serves; see the transport port. */

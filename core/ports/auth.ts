@@ -38,17 +38,14 @@ export interface Auth {
   ready(): boolean;
   /**
    * Returns a text that changes when the account of that name gets another password, other rights or is removed, so that
-   * what it handed out ends with that; undefined where there is no such account.
+   * its sessions end with that; undefined where there is no such account.
    */
   standing?(sub: string): Promise<string | undefined>;
   /** Routes of its own, such as login. */
   readonly routes?: readonly Route[];
   /** Whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
   firstRun?(): Promise<boolean>;
-  /**
-   * Seals its stored secrets again with the current master key, so that an older one can be removed. Resolves to how
-   * many it sealed.
-   */
+  /** Seals its stored secrets with the current master key, so that an older one can go. Resolves to how many it sealed. */
   reseal?(): Promise<number>;
   dispose?(): Promise<void>;
 }

@@ -2,10 +2,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, promises, readdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 
-/**
- * Syncs a folder, so that names made, moved or removed in it are durable. Does nothing on Windows, where folders cannot
- * be synced.
- */
+/** Syncs a folder: names made, moved or removed in it are then durable. Does nothing on Windows, which cannot do it. */
 export function syncFolder(path: string): void {
   if (process.platform === "win32") return;
   const descriptor = openSync(path, "r");

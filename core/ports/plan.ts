@@ -1,7 +1,4 @@
-/**
- * The plan: a config after its check, with every default filled in. `config` makes it, and `compose` builds a relay
- * from it.
- */
+/** The plan: a checked config with every default filled in. `config` makes it, and `compose` builds a relay from it. */
 import type { Auth } from "./auth.ts";
 import type { Observer } from "./observer.ts";
 import type { Plugin } from "./plugin.ts";
@@ -90,7 +87,7 @@ export interface AbuseOptions {
   readonly forgetMs: number;
 }
 
-/** Where the operator of a relay is told what it reports of all keys. */
+/** Where the relay sends its notices about all keys to its operator. */
 export interface NotifyTarget {
   readonly url: string;
   /** Names and patterns that begin with `relay:`. */

@@ -32,10 +32,7 @@ export interface Plugin<Kind extends string, Port> {
    * @param configDir where relative paths begin
    */
   readonly fileProblems?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
-  /**
-   * For a storage: how long a claimed delivery belongs to its node without a renewal, ms. `undefined`: as long as the
-   * process lives.
-   */
+  /** For a storage: how long a claim lasts without a renewal, ms. `undefined`: as long as the process lives. */
   readonly leaseMs?: number;
   /**
    * The routes that its source or auth port will serve, as `POST /orders`. Two plug-ins that name the same one are a problem
@@ -70,10 +67,7 @@ export interface Plugin<Kind extends string, Port> {
   reads?(ctx: PluginContext): Promise<StorageReads> | StorageReads;
 }
 
-/**
- * Writes one line per call. The log drops fields that are not on its allow-list. Never pass a secret, a token or a
- * body.
- */
+/** Writes one line per call, without fields that the log does not allow. Never pass a secret, a token or a body. */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -184,10 +178,7 @@ export interface PluginContext {
   /** Not available while the storage itself is being set up: reading it then throws. */
   readonly storage: ScopedStorage;
   readonly keys: Keys;
-  /**
-   * Writes a refusal to the audit trail. Of refusals with the same `alike`, only the first of each minute is written.
-   * Never rejects.
-   */
+  /** Writes a refusal to the audit trail, the first with the same `alike` in each minute. Never rejects. */
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** Counts guesses at codes; see `Guess`. */
   readonly guess: Guess;

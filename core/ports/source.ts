@@ -84,9 +84,9 @@ export interface Source {
   start(accept: Accept, info: SourceInfo): Promise<void> | void;
   /**
    * Stops accepting events. Resolves when those under way are acknowledged or refused. May be called twice, and before
-   * `start`. Sources are the first to stop: storage, transports and server still work. It is waited for for a quarter of
-   * `server.shutdownMs`; what is handed in after that is `SHUTTING_DOWN`. A source has no `dispose`: `stop` closes what it
-   * opened.
+   * `start`. Sources are the first to stop: storage, transports and server still work. The relay waits a quarter of
+   * `server.shutdownMs` for it, and then refuses what comes with `SHUTTING_DOWN`. There is no `dispose`: `stop` closes
+   * everything.
    */
   stop(): Promise<void>;
   readonly routes?: readonly Route[];

@@ -141,15 +141,12 @@ export interface Queue {
   /**
    * Commits `changes`, which move or end this line, unless a node holds a lease of it: one with an attempt under way, or
    * one that waits for a later attempt. Nobody can claim the line meanwhile. `next` is the line of the same delivery that
-   * the changes write, or leave as it is. For changes that are asked for by hand.
+   * the changes write, or leave as it is. For changes that a person makes.
    * @returns false, with nothing changed, when it is leased
    * @throws ConflictError, StorageError, as `Storage.commit`
    */
   withdraw(line: Due, changes: readonly Change[], next?: Due): Promise<boolean>;
-  /**
-   * Returns the delivery to the queue unchanged, due again at `dueAt` (epoch ms, default now). The stored line stays as
-   * it is.
-   */
+  /** Returns the delivery to the queue, due at `dueAt` (epoch ms, default now). Its stored line stays as it is. */
   release(lease: Lease, dueAt?: number): Promise<void>;
   /**
    * Claims nothing of this subscription for `ms` from now; 0 lifts it. It takes a length, not a time, so that the wrong
@@ -161,15 +158,9 @@ export interface Queue {
    * for a node that has no slot for the subscription, `pause` for the receiver's wish. The later end counts.
    */
   hold(subscriptionId: string, ms: number): Promise<void>;
-  /**
-   * Drops the subscription's deliveries from the queue and invalidates every lease of it, on every node, before it
-   * resolves.
-   */
+  /** Drops the subscription's deliveries from the queue and ends every lease of it, on all nodes, before it resolves. */
   cancel(subscriptionId: string): Promise<void>;
-  /**
-   * Refills the queue from storage: due lines that it does not hold, and lines of lapsed leases. Resolves to how many
-   * it found.
-   */
+  /** Refills the queue from storage: due lines that it lacks, and those of lapsed leases. Resolves to their number. */
   sweep(): Promise<number>;
   depth(): Promise<QueueDepth>;
   /** Counts the lines of these subscriptions in the due index, leased ones included. */
@@ -184,10 +175,7 @@ export interface QueueDepth {
   readonly oldestDueAt?: number;
 }
 
-/**
- * The other nodes on the same storage. One node asks, each of the others acts, and the first learns when they have
- * acted.
- */
+/** The other nodes on the same storage. One node asks, each other one acts, and the first learns when they have. */
 export interface Nodes {
   /**
    * Sends `word` to every other node. A node that gets it sees everything committed before the call. Resolves to true

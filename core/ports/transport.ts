@@ -53,7 +53,7 @@ export interface Transport {
   readonly schemes: readonly string[];
   /**
    * Name of the connection in the config. With it, the transport serves only those URLs of its schemes that have this
-   * name in the place of a host; several transports may then serve one scheme. Without it, it serves every host.
+   * name instead of a host; several transports may then serve one scheme. Without it, it serves every host.
    */
   readonly name?: string;
   /**

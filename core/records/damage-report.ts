@@ -34,11 +34,12 @@ export function createDamageReport({
   };
 }
 
-const UNUSABLE = "each event of its key fails for it, until it is deleted and created anew";
+const UNUSABLE = "each event of its key fails for it, until it is deleted and created again";
 const DETAIL: Readonly<Record<DamagedRecordError["damage"], string>> = {
   checksum: UNUSABLE,
   unreadable: UNUSABLE,
   misplaced: UNUSABLE,
   missing: UNUSABLE,
-  sealed: "nothing can be signed for it, until its secret is rotated without an overlap, or it is created anew",
+  sealed:
+    "nothing can be signed for it, until its secret is rotated without an overlap, or it is deleted and created again",
 };

@@ -1,7 +1,4 @@
-/**
- * Counts latencies in a small histogram: quarter octaves from 1 ms to about a minute, so that a quantile is right
- * within 10 %.
- */
+/** Counts latencies in quarter octaves from 1 ms to about a minute, so that a quantile is right within 10 %. */
 
 /** The number of cells of a histogram. */
 export const LATENCY_CELLS = 64;

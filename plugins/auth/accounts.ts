@@ -1,7 +1,4 @@
-/**
- * Authenticates with the relay's own accounts, with passwords and second factors. It is the default, because it needs
- * nothing else.
- */
+/** Authenticates with accounts of the relay's own: passwords and second factors. The default, as it needs nothing else. */
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { openUsers } from "./accounts/open-users.ts";

@@ -24,7 +24,7 @@ export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
     secrets: { url: (options as AmqpOptions | undefined)?.url },
     metrics: [BACKLOG],
     async open(options, ctx) {
-      // This client, which toAmqp() uses too, hands over the bytes of a message. Others parse JSON, which changes the
+      // This client, which toAmqp() uses too, gives the bytes of a message. Others parse JSON, which changes the
       // spelling of numbers; a signed body must be what was published.
       const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
       return startAmqp(ctx, options, connect);

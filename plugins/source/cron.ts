@@ -53,7 +53,7 @@ export function cron(options: CronOptions): Plugin<"source", Source> {
   return cronOn(options, nodeCron);
 }
 
-/** Like `cron`, with the schedule handed in: for tests, which cannot wait for a time of day. */
+/** Like `cron`, with a given schedule: for tests, which cannot wait for a time of day. */
 export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source", Source> {
   const problems = problemsOf(options);
   return {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { bodyErrors } from "../../core/cli/import/check.ts";
 import { convoy } from "../../core/cli/import/convoy.ts";
 import { readEntries } from "../../core/cli/import/entries.ts";
-import { ours } from "../../core/cli/import/ours.ts";
+import { ours } from "../../core/cli/import/format.ts";
 import { svix } from "../../core/cli/import/svix.ts";
 
 const URL = "https://hooks.example.com/relay";

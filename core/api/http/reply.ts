@@ -43,7 +43,10 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof ConflictError) return new Problem("CONFLICT", "Read it again, then repeat the change.");
   if (error instanceof DamagedRecordError && error.kind === "subscription")
-    return new Problem("CONFLICT", "The stored record of this subscription is damaged. Delete it, and create it anew.");
+    return new Problem(
+      "CONFLICT",
+      "The stored record of this subscription is damaged. Delete it, and create it again.",
+    );
   return new Problem("INTERNAL_ERROR", "Try again; give the operator the request id when it lasts.");
 }
 

@@ -1,4 +1,4 @@
-/** Makes links to the portal of a key, to be handed to the customer whose key it is, and ends them. */
+/** Makes links to the portal of a key, for the customer who owns the key, and ends them. */
 import { z } from "zod";
 import { isoTime } from "../../model/time.ts";
 import type { Call } from "../http/call.ts";
@@ -27,7 +27,9 @@ const made = z
     id: z
       .string()
       .meta({ description: "Names the link in the audit trail, where its holder is `portal:` and this id." }),
-    url: z.string().meta({ description: "Holds the token behind `#`: whoever has it may use it until it expires." }),
+    url: z
+      .string()
+      .meta({ description: "Holds the token behind `#`. Everybody who has the link may use it until it expires." }),
     expiresAt: z.iso.datetime(),
   })
   .meta({ id: "PortalLink" });

@@ -1,4 +1,4 @@
-/** Replays, tries or cancels deliveries that were selected one by one, and says of each what became of it. */
+/** Replays, tries or cancels deliveries that were selected one by one, and reports the result of each. */
 import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
@@ -82,7 +82,7 @@ export function selectedOperations(
     operation({
       method: "POST",
       path: "/api-keys/{keyId}/deliveries",
-      summary: "Replay, try or cancel deliveries that were selected, and say of each what became of it",
+      summary: "Replay, try or cancel deliveries that were selected, and report the result of each",
       tag: "Deliveries",
       portal: true,
       body,

@@ -62,7 +62,7 @@ const portalLink: Command = {
     });
     if (given.flag("json")) around.print(json(made));
     else around.print(printable(made.url));
-    around.say(`relay: whoever has it may use it until ${printable(made.expiresAt)}`);
+    around.say(`relay: everybody who has the link may use it until ${printable(made.expiresAt)}`);
   },
 };
 

@@ -159,7 +159,7 @@ const rotate: Command = {
 
 const test: Command = {
   usage: "subscriptions test <subscription>",
-  about: "send relay:ping, or the example of an event type, now and once, and show what came of it",
+  about: "send relay:ping, or the example of an event type, now and once, and show the result",
   options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
   async run(given, around) {
     const path = keyPath(given, "webhooks", given.args[0], "test");

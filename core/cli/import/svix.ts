@@ -8,7 +8,7 @@ import { isFilled, textOf, type Format } from "./format.ts";
 
 /** Names and times that have no meaning here. */
 const DROPPED = ["id", "uid", "version", "createdAt", "updatedAt", "disabled", "channels", "filterTypes", "key"];
-/** What is said to be left behind, where there is any. */
+/** Fields that are not carried over, and are reported where an entry has them. */
 const LEFT_BEHIND = ["metadata", "rateLimit"];
 
 export const svix: Format = (fields) => {

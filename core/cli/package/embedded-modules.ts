@@ -1,6 +1,6 @@
 /**
  * Stands in for config/module-resolver.ts inside a single executable: `relaybox` in an outside config file is what is built in.
- * There is no file to resolve to, so the names are handed over in memory.
+ * There is no file to resolve to, so the modules are registered in memory.
  */
 import { createRequire, type LoadHookSync, registerHooks, type ResolveHookSync } from "node:module";
 import * as verify from "../../signing/verify.ts";

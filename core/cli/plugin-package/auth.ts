@@ -3,7 +3,7 @@ export const AUTH = {
   about:
     "It takes tokens of the form `v1.<claims>.<signature>`, signed with a shared secret: replace that by your own check.",
   use: `
-import { type Auth, defineRelay, isSecretOption, type Plugin, type RouteRequest, secretFrom, type SecretOption } from "relaybox";
+import { defineRelay, secretFrom } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ auth: FACTORY({ secret: secretFrom({ env: "NAME_SECRET" }) }) });
@@ -11,6 +11,8 @@ export default defineRelay({ auth: FACTORY({ secret: secretFrom({ env: "NAME_SEC
   source: `
 /** Takes tokens that carry their claims, signed with a shared secret. */
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { isSecretOption } from "relaybox";
+import type { Auth, Plugin, SecretOption } from "relaybox";
 import { z } from "zod";
 
 export interface Options {
@@ -71,6 +73,7 @@ export function FACTORY(options: Options): Plugin<"auth", Auth> {
 `,
   test: `
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RouteRequest } from "relaybox";
 import { describeAuth, testContext, type TestContext } from "relaybox/conformance";
 import { FACTORY, issue } from "../src/index.ts";
 

@@ -2,13 +2,14 @@
 export const OBSERVER = {
   about: "It counts deliveries that have failed for good, by event type, in a metric of its own.",
   use: `
-import { defineRelay, type Observer, type Plugin, type RelayEvent } from "relaybox";
+import { defineRelay } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ observers: [FACTORY({ types: ["deposit:paid"] })] });
 `,
   source: `
 /** Counts deliveries that have failed for good, by event type. */
+import type { Observer, Plugin, RelayEvent } from "relaybox";
 import { z } from "zod";
 
 export interface Options {

@@ -2,7 +2,7 @@
 export const SOURCE = {
   about: "It takes one event a request at `POST /NAME`, with a token: replace the route by your upstream.",
   use: `
-import { type Accept, defineRelay, http, isLater, isSecretOption, type Plugin, Problem, type Route, type RouteRequest, secretFrom, type SecretOption, type Source, type SourceInfo } from "relaybox";
+import { defineRelay, http, secretFrom } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env: "NAME_TOKEN" }) })] });
@@ -10,6 +10,8 @@ export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env
   source: `
 /** Takes one event a request at POST /NAME. */
 import { createHash, timingSafeEqual } from "node:crypto";
+import { isSecretOption, Problem } from "relaybox";
+import type { Accept, Plugin, Route, SecretOption, Source, SourceInfo } from "relaybox";
 import { z } from "zod";
 
 export interface Options {
@@ -60,7 +62,7 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
           const admittedAt = info?.admit?.();
           const text = Buffer.from(await request.body(maxBytes, caller)).toString("utf8");
           if (accept === undefined) throw new Problem("SHUTTING_DOWN", "Send it again in a moment.", { retryAfter: 5 });
-          // Upstream is told when accept has resolved, and not before.
+          // Acknowledge upstream only after accept has resolved.
           const stored = accept({
             publications: [{ text, path: "" }],
             source: "NAME",
@@ -70,7 +72,7 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
           try {
             await stored;
           } catch (error) {
-            // isLater(error) tells a reader of a queue whether to offer it again or to set it aside; here upstream is told the code.
+            // A reader of a queue asks isLater(error): offer the message again, or set it aside. This route answers with the code.
             if (error instanceof Problem) metrics.count("relay_source_events_refused_total", { code: error.code });
             throw error;
           } finally {
@@ -98,6 +100,7 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
 `,
   test: `
 import { describe, expect, it } from "vitest";
+import { isLater, type RouteRequest } from "relaybox";
 import { describeSource, testContext, type Upstream } from "relaybox/conformance";
 import { FACTORY } from "../src/index.ts";
 

@@ -2,7 +2,7 @@
 export const STORAGE = {
   about: "It keeps everything through a driver of unstorage, as files: replace the driver by your own.",
   use: `
-import { defineRelay, type Plugin, type Storage, type Storage, unstorage } from "relaybox";
+import { defineRelay } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ storage: FACTORY({ dir: "./records" }) });
@@ -12,7 +12,8 @@ export default defineRelay({ storage: FACTORY({ dir: "./records" }) });
  * Keeps everything through a driver of unstorage. The relay's \`unstorage()\` adds commits, order, queue and counters to any
  * driver, for one node; what your system does better, such as atomic commits, is worth a \`Storage\` of its own.
  */
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
+import { unstorage, type Plugin, type Storage } from "relaybox";
 import fsDriver from "unstorage/drivers/fs-lite";
 import { z } from "zod";
 
@@ -41,7 +42,9 @@ export function FACTORY(options: Options): Plugin<"storage", Storage> {
   test: `
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import type { Storage } from "relaybox";
 import { describeStorage, testClock, testContext } from "relaybox/conformance";
 import { FACTORY } from "../src/index.ts";
 

@@ -3,14 +3,16 @@ export const TRANSPORT = {
   about:
     "It sends each delivery as one line of JSON to `NAME://host:port` and reads one line back: a status, and a text. Replace that by your protocol.",
   use: `
-import { ConnectError, defineRelay, https, type Plugin, type PluginContext, type Reply, type Transport, type TransportRequest } from "relaybox";
+import { defineRelay, https } from "relaybox";
 import { FACTORY } from "NAME";
 
 export default defineRelay({ transports: [https(), FACTORY()], guard: { allow: ["10.0.0.5:9000"] } });
 `,
   source: `
 /** Sends each delivery as one line of JSON to NAME://host:port, and reads one line back: a status, a space, a text. */
-import { type AddressInfo, createServer, type Socket, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { ConnectError } from "relaybox";
+import type { Plugin, PluginContext, Reply, Transport, TransportRequest } from "relaybox";
 import { z } from "zod";
 
 export interface Options {
@@ -106,6 +108,7 @@ function read(line: Buffer): Reply {
 `,
   test: `
 import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { describeTransport, systemClock, testContext, type FarRequest, type FarSide } from "relaybox/conformance";
 import { FACTORY } from "../src/index.ts";

@@ -1,4 +1,4 @@
-/** How a delivery that has arrived at a local receiver is printed, and what such a receiver is told to answer. */
+/** Prints the deliveries that arrive at a local receiver, and reads which statuses it answers with. */
 import { paint, type CliEnvironment } from "./environment.ts";
 import { usage } from "./exit.ts";
 import { printable } from "./output.ts";

@@ -3,7 +3,7 @@ import type { FieldError } from "../../model/problem.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE, ExitError } from "./exit.ts";
 import { printable } from "./output.ts";
-import { waitFor } from "./wait.ts";
+import type { Clock } from "../../ports/clock.ts";
 
 /** Times that one request is tried again after a 429. */
 const MOST_WAITS = 10;
@@ -72,4 +72,15 @@ function exitCode(status: number): number {
   if (status === 429 || status === 503) return EX_TEMPFAIL;
   if (status >= 500) return EX_UNAVAILABLE;
   return [400, 413, 415, 422].includes(status) ? EX_USAGE : EX_REFUSED;
+}
+
+/** Resolves after `ms`; the process does not end before. */
+async function waitFor(clock: Clock, ms: number): Promise<void> {
+  const { port1: alive } = new MessageChannel();
+  alive.ref();
+  try {
+    await clock.sleep(clock.now() + ms);
+  } finally {
+    alive.close();
+  }
 }

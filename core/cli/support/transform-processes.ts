@@ -8,7 +8,7 @@ import type { TransformLimits } from "../../model/transform.ts";
 import type { SpawnTransforms } from "../../runtime/transforms/worker.ts";
 import type { StartedBy } from "./started-by.ts";
 
-/** What a process is told first: how to read the config, and how long a run may take. */
+/** The first message to a process: how to read the config, and how long a run may take. */
 export interface ProcessTask {
   readonly by: StartedBy;
   readonly limits: TransformLimits;

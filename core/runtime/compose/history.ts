@@ -5,8 +5,8 @@ import { createHistory } from "../../history/events.ts";
 import { ordinals } from "../../model/ids.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { ALL_EVENTS } from "../../subscriptions/cluster-messages.ts";
-import { createPendingDeliveries } from "../../replay/pending.ts";
-import { createReplay } from "../../replay/replay.ts";
+import { createPendingDeliveries, type PendingDeliveries } from "../../replay/pending.ts";
+import { createReplay, type Replay } from "../../replay/replay.ts";
 import { createReplayJob } from "../../replay/replay-job.ts";
 import { createEventErasure } from "../../retention/erase-event.ts";
 import { createKeyErasure } from "../../retention/erase-key.ts";
@@ -14,9 +14,9 @@ import { createWideRemoval, type WideRemoval } from "../../retention/remove-wide
 import { createRetention } from "../../retention/retention.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
 import { createWideStatus } from "../../records/wide-status.ts";
-import { countedPending, countedReplay } from "../log-replays.ts";
 import type { Container } from "./container.ts";
 import type { DeliveryPath } from "./parts.ts";
+import type { Metrics } from "../../ports/plugin.ts";
 
 const RECORDS = ["storage", "clock", "subscriptionCache", "recipients"] as const;
 const recordsOf = ({
@@ -78,3 +78,30 @@ export function composeHistory(container: Container<DeliveryPath>): void {
     }),
   );
 }
+
+/** Counts the deliveries that a replay moves, by who asked for it. */
+function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job"): Replay {
+  const count = (moved: number): void => {
+    if (moved > 0) metrics.count("deliveries_replayed", { by }, moved);
+  };
+  return {
+    async event(keyId, eventId, options) {
+      const moved = await replay.event(keyId, eventId, options);
+      count(moved);
+      return moved;
+    },
+    async failed(options) {
+      const result = await replay.failed(options);
+      count(result.replayed);
+      return result;
+    },
+  };
+}
+
+const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDeliveries => ({
+  tryNow: pending.tryNow,
+  async cancel(...args) {
+    await pending.cancel(...args);
+    metrics.count("deliveries", { outcome: "cancelled" });
+  },
+});

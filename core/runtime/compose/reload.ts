@@ -1,7 +1,4 @@
-/**
- * Reloads what may change while the relay runs: limits, the catalogue of events, transforms, the log level. The rest needs
- * a restart.
- */
+/** Reloads what may change at run time: limits, the catalogue of events, transforms, the log level. */
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RelayLog } from "../observability/index.ts";
 import type { Transforms } from "../transforms/transforms.ts";

@@ -4,7 +4,6 @@ import { createGuard, type Guard } from "../../guard/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Keys } from "../../ports/plugin.ts";
-import { makeDataDir } from "../data-dir.ts";
 import { createFetch } from "../fetch.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import type { ContextParts } from "../plugin-context.ts";
@@ -12,6 +11,8 @@ import { createSecretOptions } from "../secret-options.ts";
 import type { SpawnSideThread } from "../side-thread/side-thread.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";
+import { StartError } from "../../model/errors.ts";
+import { makeDurableFolder } from "../../ports/folder.ts";
 
 /** What a relay uses of the process around it. */
 export interface SetupContext {
@@ -76,4 +77,15 @@ export async function openSurroundings(
     },
     close: () => outbound.dispose(),
   };
+}
+
+/** Makes the folder (mode 0700), durably; an existing one stays as it is. @throws StartError 78 */
+function makeDataDir(dataDir: string): void {
+  try {
+    makeDurableFolder(dataDir);
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    const what = "give a folder that the relay may write to (dataDir, RELAY_DATA_DIR)";
+    throw new StartError(78, `the data folder ${dataDir} cannot be made (${code}): ${what}`, { cause });
+  }
 }

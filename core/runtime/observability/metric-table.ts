@@ -7,10 +7,7 @@ export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels?: readonly string[];
-  /**
-   * Values of its one label that stand at zero from the start, as a rate or an increase does not see the first step of a
-   * new series.
-   */
+  /** Values of its one label that begin at zero: a rate does not see the first step of a new series. */
   readonly known?: readonly string[];
   /** Upper bounds of a histogram, ascending. */
   readonly buckets?: readonly number[];

@@ -31,7 +31,7 @@ interface Wait {
 }
 
 /**
- * @param deps.lent is told the name of each lease that a claim brings, before anything else happens to it
+ * @param deps.lent is called with the name of each claimed lease, before anything else happens to it
  * @param deps.lives whether a node gave a sign of life lately: one that may hang is woken and given nothing
  * @param deps.give hands leases to a node that waited
  * @param deps.wake tells a node that waited to claim by itself

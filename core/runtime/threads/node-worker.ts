@@ -5,7 +5,7 @@ import type { MetricsSnapshot } from "../observability/index.ts";
 import { createLink, type Link } from "./link.ts";
 import type { ThreadBeat, ThreadStart } from "./node-thread.ts";
 
-/** Starts a thread with this as its `workerData`. `ports` are to be handed over to it. */
+/** Starts a thread with this as its `workerData`. `ports` are transferred to it. */
 export type Spawn = (start: ThreadStart, ports: readonly MessagePort[]) => Worker;
 
 /** How a thread ended. */

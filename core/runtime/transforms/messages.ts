@@ -1,7 +1,7 @@
 /** What a relay and the processes that run its transforms say to each other. */
 import type { TransformContext } from "../../model/transform.ts";
 
-/** Asks a process for one run: it is asked for the next one when it has answered. */
+/** Asks a process for one run. The next request follows its answer. */
 export interface RunRequest {
   /** Tells the answer of this run from a late one. */
   readonly run: number;

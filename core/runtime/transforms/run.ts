@@ -58,7 +58,7 @@ export function createRunner(
       });
       return { run, text: text as string };
     } catch (error) {
-      // What is wrong with the result is said by a TypeError of ours; a result's own toJSON may throw anything.
+      // A TypeError of ours says what is wrong with the result; a result's own toJSON may throw anything.
       const refused = returned && error instanceof TypeError && error.message.startsWith("returned ");
       return { run, failed: refused ? shortened(error.message) : detailOf(error), threw: !refused };
     }

@@ -1,7 +1,4 @@
-/**
- * Slows down guesses at one account, from any number of callers. An account is never locked, and unknown ones are
- * slowed alike.
- */
+/** Slows down guesses at one account, from any caller. No account is locked; unknown ones are slowed alike. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { Problem } from "../../../core/model/problem.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Serves `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: a session's start, second factor, renewal and
- * end.
- */
+/** Serves `/auth/login`, `/step-up`, `/refresh` and `/logout`: a session's start, second factor, renewal and end. */
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";

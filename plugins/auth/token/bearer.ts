@@ -1,7 +1,4 @@
-/**
- * Reads the frame of a bearer token: its place in a request, and what its header may contain before any check of the
- * signature.
- */
+/** Reads the frame of a bearer token: where it stands, and what its header may hold before the signature is checked. */
 import { bearerToken } from "../../../core/model/bearer.ts";
 
 /** Longest token that is read, in bytes. */

@@ -1,7 +1,4 @@
-/**
- * Exports spans: collects them, posts them in batches through the guard, and drops those that are not accepted. It
- * never delays an event.
- */
+/** Exports spans in batches through the guard, and drops those that are refused. It never delays an event. */
 import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";

@@ -36,7 +36,7 @@ export function tlsFileProblems(tls: Tls, configDir: string): readonly FieldErro
 
 /**
  * Returns the option with paths that begin at the config's folder.
- * @throws StartError 78 when a file cannot be read: whoever calls `setup` may not have looked at `fileProblems`
+ * @throws StartError 78 when a file cannot be read: the caller of `setup` may not have checked `fileProblems`
  */
 export function tlsOf(source: string, tls: Tls, configDir: string): Tls {
   const [first] = tlsFileProblems(tls, configDir);

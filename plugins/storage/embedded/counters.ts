@@ -1,7 +1,4 @@
-/**
- * Keeps the limiter's windows for one node in the memory of this process. They end with it; stored suspensions are
- * restored.
- */
+/** Keeps the limiter's windows of one node in memory. They end with the process; stored suspensions are restored. */
 import {
   decide,
   type Decision,

@@ -81,10 +81,7 @@ export function noteFutureLine(found: readonly FutureFinding[], due: Due): void 
   }
 }
 
-/**
- * Builds the part for what was found: the line written last counts as written now, the others earlier by the same
- * differences.
- */
+/** Builds the part for what was found: the newest line counts as written now, the others as much earlier as they are. */
 export function futureLinesOf(
   { tried, since, first, last, writtenAt: latest }: FutureFinding,
   now: number,

@@ -1,7 +1,4 @@
-/**
- * Reads due lines from storage into the queue: a page for a subscription queue that runs low, and a sweep over all
- * subscriptions.
- */
+/** Reads due lines from storage into the queue: a page where a subscription queue runs low, and a sweep over all. */
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Keeps keys in order, in memory: chunks of sorted arrays, so that an insert moves little. Keys are ASCII, so `<` is
- * byte order.
- */
+/** Keeps keys in order in memory, in chunks, so that an insert moves little. Keys are ASCII: `<` is byte order. */
 
 /** A chunk that grows to twice this length is split. */
 const CHUNK = 256;

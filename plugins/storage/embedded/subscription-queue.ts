@@ -8,10 +8,7 @@ import type { Timeline } from "./timeline.ts";
 export interface QueueLine {
   /** The line as stored. */
   due: Due;
-  /**
-   * When it may be claimed, by the queue's time: its due time, unless it was given back for later or its time cannot be
-   * true.
-   */
+  /** When it may be claimed: at its due time, unless it was given back for later or its time cannot be true. */
   at: number;
   /** Set while it is leased. */
   token: string | undefined;

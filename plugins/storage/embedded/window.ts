@@ -63,10 +63,7 @@ export function createWindow(deps: {
    * As many as the window has lines; the oldest are forgotten first.
    */
   const laterLines = new Map<string, number>();
-  /**
-   * Number of subscription queues at which idle ones are forgotten; twice what was left the last time, so that this
-   * costs little.
-   */
+  /** Number of subscription queues at which idle ones are dropped: twice what the last time left. */
   let crowded = size;
 
   /** Returns the most waiting lines of one of so many queues; never more than a quarter. */

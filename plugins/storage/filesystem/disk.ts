@@ -76,10 +76,7 @@ export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void
   }
 }
 
-/**
- * Returns the text of a regular file; `undefined` without one. A link is an error (ELOOP), as is anything else that is
- * not a file.
- */
+/** Returns the text of a regular file; `undefined` without one. A link (ELOOP) or anything else is an error. */
 export async function readRegular(path: string): Promise<string | undefined> {
   let handle;
   try {

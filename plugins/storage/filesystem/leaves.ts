@@ -75,10 +75,7 @@ export class Leaves {
     return found !== undefined && found.group === groupOf(key) ? found : undefined;
   }
 
-  /**
-   * Makes a folder for keys from `from` on, which stays unused until `insert`; `undefined` where its name would be too
-   * long.
-   */
+  /** Makes a folder for keys from `from` on, unused until `insert`; `undefined` where its name would be too long. */
   async prepare(from: string, group: string): Promise<Leaf | undefined> {
     const name = leafFolder(from, group);
     if (name === undefined) return undefined;

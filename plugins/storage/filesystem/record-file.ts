@@ -38,10 +38,7 @@ export function valueOf(key: string, text: string): string | undefined {
   }
 }
 
-/**
- * Moves a complete record to its own place, for good; false when it is damaged, or when that place is taken. @throws
- * StorageError
- */
+/** Moves a complete record to its place, for good; false when it is damaged or the place is taken. @throws StorageError */
 export function bringHome(path: string, key: string, home: string): boolean {
   if (valueOf(key, readNow(path) ?? "") === undefined) return false;
   try {

@@ -37,10 +37,7 @@ local function noteClock()
 end
 `;
 
-/**
- * Computes when a due line may be claimed. Needs `now`, and `shift`: how much later it is here than where the line was
- * written.
- */
+/** Computes when a due line may be claimed. Needs `now`, and `shift`: this clock less that of the line's writer. */
 export const CLAIMABLE_AT = `
 -- The longest wait that a policy may ask for, ms: for lines that do not state their wait.
 local LONGEST = 95040000

@@ -7,7 +7,7 @@ import { inRedis } from "./lua.ts";
  *
  * - `commit`: id, its set, message for watchers, epoch that new events were fanned out at or empty, changes…
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
- * - `withdraw`: the same with sub, ordinal, line in the place of the epoch; `{2}` when it is leased
+ * - `withdraw`: the same with sub, ordinal, line instead of the epoch; `{2}` when it is leased
  * - `extend`: sub, ordinal, token, lease ms
  *
  * Returns in how many ms a claim may find something earlier than it would have before, or -1; then for each step `{0,

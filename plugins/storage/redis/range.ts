@@ -1,7 +1,4 @@
-/**
- * Reads by key and in key order: one sorted set of keys per prefix, so that a page costs its own length, whatever else
- * is stored.
- */
+/** Reads by key and in key order: one sorted set of keys per prefix, so that a page costs only its own length. */
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { type Calls, script } from "./calls.ts";
 import { MANY, RANGE } from "./commit-lua.ts";

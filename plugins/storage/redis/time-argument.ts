@@ -1,10 +1,7 @@
 /** Builds the time argument of every script: see `clock-lua.ts`. */
 import type { Clock } from "../../../core/ports/clock.ts";
 
-/**
- * Empty: Redis decides by its own clock, which all nodes share. Tests pass in theirs; for what scripts get, see
- * `time-argument.ts`.
- */
+/** Empty: Redis decides by its own clock, which all nodes share. Tests pass theirs (`time-argument.ts`). */
 export type Now = () => number | "" | { toString(): string };
 
 export interface TimeArgument {

@@ -40,10 +40,7 @@ export function itemKey(listed: string): string | undefined {
 
 const HEAD = "relay ";
 
-/**
- * Encodes a value. It begins with a word, so that no driver parses it as JSON, and has a checksum, which reveals a torn
- * one.
- */
+/** Encodes a value: a word first, so that no driver parses it as JSON, and a checksum, which shows a torn one. */
 export function itemText(value: string): string {
   const text = value.isWellFormed() ? `t${value}` : `j${JSON.stringify(value)}`;
   return `${HEAD}${crc32(text).toString(16).padStart(8, "0")} ${text}`;

@@ -44,7 +44,7 @@ export class Exchanges {
       await new Promise<void>((confirmed, failed) => {
         const settle = (error: Error | null): void => {
           if (error === null) return confirmed();
-          // A refusal is said of the message; a channel that ends is said by an event of its own, before or after it.
+          // A refusal is an event of the message; the end of a channel is another event, before or after it.
           if (error.message === NACKED)
             failed(new PublishRefused("the broker refused the message: a queue of it is full"));
           else failed(exchange.closed === undefined ? error : new PublishRefused(exchange.closed));

@@ -49,7 +49,7 @@ export const tlsFileProblems = (plugin: string, tls: TlsFiles | undefined, confi
 
 /**
  * Reads the files, as `tls.connect` takes them; `undefined` when the option is left out.
- * @throws StartError 78 when one cannot be read: whoever calls `setup` may not have looked at `fileProblems`
+ * @throws StartError 78 when one cannot be read: the caller of `setup` may not have checked `fileProblems`
  */
 export function readTls(plugin: string, tls: TlsFiles | undefined, configDir: string): TlsTexts | undefined {
   if (tls === undefined) return undefined;

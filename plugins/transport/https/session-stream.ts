@@ -60,7 +60,7 @@ export class SessionStream {
     stream.on("close", () => this.fail());
   }
 
-  /** Gives it up: nothing more of it is told. */
+  /** Gives it up: no more callbacks follow. */
   cut(): void {
     if (this.#finish("cut")) this.stream.close(CANCEL);
   }
