@@ -24,9 +24,7 @@ export interface CircuitBreaker {
   start(): Promise<void>;
   /** Returns how long an attempt of this delivery must wait, ms; `undefined`: it may be made now. */
   admit(sub: Subscription, ordinal: string): number | undefined;
-  /**
-   * The delivery is no longer under way on this node. If it was the probe and ended without a result, another may be.
-   */
+  /** The delivery is no longer under way on this node. If it was the probe and ended without a result, another may be. */
   left(subscriptionId: string, ordinal: string): void;
   /** Notes an attempt, after its commit. */
   attempted: AttemptObserver;

@@ -26,9 +26,7 @@ const nextTurn = (): Promise<void> => new Promise((turned) => void setImmediate(
 
 export interface Dispatcher {
   start(): void;
-  /**
-   * Stops claiming. Resolves when nothing is under way; after `graceMs` it aborts the rest, which goes back uncounted.
-   */
+  /** Stops claiming. Resolves when nothing is under way; after `graceMs` it aborts the rest, which goes back uncounted. */
   stop(graceMs: number): Promise<void>;
   /** Aborts this node's attempts of a subscription, and resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;

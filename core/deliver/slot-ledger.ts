@@ -87,9 +87,7 @@ export class SlotLedger {
     return this.#cap(UNKNOWN) - this.#slow;
   }
 
-  /**
-   * Slots that slow and unknown receivers hold. Quick ones that hang count among them, so this may exceed the bound.
-   */
+  /** Slots that slow and unknown receivers hold. Quick ones that hang count among them, so this may exceed the bound. */
   get #slow(): number {
     return this.#in(UNKNOWN) + this.#in(SLOW);
   }

@@ -2,9 +2,7 @@
 
 export interface Streak {
   failures: number;
-  /**
-   * Time-outs in a row. Those of attempts that were under way together count as one, because they show the same moment.
-   */
+  /** Time-outs in a row. Those of attempts that were under way together count as one, because they show the same moment. */
   timeouts: number;
   /** Monotonic time of the last time-out that counted. */
   timedOutAt: number;

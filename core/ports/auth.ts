@@ -100,10 +100,7 @@ export interface Users {
     to: { readonly password?: string; readonly totp?: false; readonly access?: Access },
     by?: Actor,
   ): Promise<void>;
-  /**
-   * Begins a second factor for an account and returns the URI that its authenticator app reads. @throws Problem
-   * NOT_FOUND
-   */
+  /** Begins a second factor for an account and returns the URI that its authenticator app reads. @throws Problem NOT_FOUND */
   beginTotp(username: string, by?: Actor): Promise<{ readonly uri: string }>;
   /**
    * Turns the second factor on with a first code. Resolves to the recovery codes, which are shown only this once.

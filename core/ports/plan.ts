@@ -166,9 +166,7 @@ export interface Plan {
   readonly portal: Portal | false;
   /** Threads that each run a node. */
   readonly threads: number;
-  /**
-   * Keys given in the config. `undefined`: made at the first start in `dataDir/keys`. Shared storage needs all three.
-   */
+  /** Keys given in the config. `undefined`: made at the first start in `dataDir/keys`. Shared storage needs all three. */
   readonly keys: {
     /** 32 bytes, base64. */
     readonly master?: string;

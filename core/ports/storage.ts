@@ -114,13 +114,9 @@ export interface ClaimRequest {
 export interface Queue {
   /** Adds due lines that a commit has just written. A line that is not added waits for the next `sweep`. */
   add(dues: readonly Due[]): void;
-  /**
-   * Takes up to `limit` due deliveries, fairly over subscriptions, oldest first within one. Never waits for the future.
-   */
+  /** Takes up to `limit` due deliveries, fairly over subscriptions, oldest first within one. Never waits for the future. */
   claim(request: ClaimRequest): Promise<readonly Lease[]>;
-  /**
-   * Resolves when a claim may find something (soon, or at the next due time), or when `signal` aborts. Never rejects.
-   */
+  /** Resolves when a claim may find something (soon, or at the next due time), or when `signal` aborts. Never rejects. */
   wake(signal: AbortSignal): Promise<void>;
   /**
    * Renews the lease for another term, before each attempt. Returns false when it was lost, or its subscription

@@ -8,18 +8,14 @@ export interface TransportRequest {
   readonly body: Uint8Array;
   /** One total deadline for name, connection, TLS, headers and body, in milliseconds. */
   readonly timeoutMs: number;
-  /**
-   * The subscription. What it proves itself with, such as a client certificate or a token, is never used for another.
-   */
+  /** The subscription. What it proves itself with, such as a client certificate or a token, is never used for another. */
   readonly subscriptionId: string;
   /**
    * The API key that owns the event. Connections to a receiver may be reused among attempts of one key, never across
    * keys. A named connection of the config is the relay's own and serves all of them.
    */
   readonly keyId: string;
-  /**
-   * The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it.
-   */
+  /** The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it. */
   readonly messageId: string;
   /** What the subscription proves itself with, in clear. The same object until the subscription changes. */
   readonly credentials?: Credentials;

@@ -5,9 +5,7 @@
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 
-/**
- * Most events under way at once; an event of more than `EVENT_CHARS` counts as several. A single request may be larger.
- */
+/** Most events under way at once; an event of more than `EVENT_CHARS` counts as several. A single request may be larger. */
 const UNDER_WAY = 2_000;
 const EVENT_CHARS = 4_096;
 /** A key whose first request has waited this long, ms, is refused until later. */

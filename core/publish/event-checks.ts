@@ -10,8 +10,6 @@ export interface Mismatch {
 export interface EventChecks {
   /** Gives the publication that is judged next its own share of time. */
   begin(): void;
-  /**
-   * Returns why the event is refused, if it is. Data that differs under `"warn"` is counted and logged, and passes.
-   */
+  /** Returns why the event is refused, if it is. Data that differs under `"warn"` is counted and logged, and passes. */
   refusal(type: string, data: unknown): Mismatch | undefined;
 }

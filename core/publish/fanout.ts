@@ -96,10 +96,7 @@ export function rememberedFanouts(): Fanouts {
 }
 
 export interface Subscribers {
-  /**
-   * Returns the live subscriptions of a key, without a promise once they are read; the same list until one of them
-   * changes.
-   */
+  /** Returns the live subscriptions of a key, without a promise once they are read; the same list until one of them changes. */
   of(keyId: string): MaybePromise<readonly Subscription[]>;
 }
 /** The live subscriptions of each key of a request. */

@@ -6,9 +6,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
 
-/**
- * How old a reading of a key's backlog may be, ms, once it may have passed its limit, or where other nodes add to it.
- */
+/** How old a reading of a key's backlog may be, ms, once it may have passed its limit, or where other nodes add to it. */
 const LOOK_MS = 250;
 const SHARED_LOOK_MS = 1_000;
 /**

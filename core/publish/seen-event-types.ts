@@ -11,9 +11,7 @@ const HELD = 50_000;
 const NAMED = 1_000;
 
 export interface SeenEventTypes {
-  /**
-   * Returns the rows of these events that are missing in storage. Reads only for names that this process has not seen.
-   */
+  /** Returns the rows of these events that are missing in storage. Reads only for names that this process has not seen. */
   missing(
     events: readonly { readonly keyId: string; readonly type: string }[],
     now: number,

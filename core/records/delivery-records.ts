@@ -90,9 +90,7 @@ export const putDelivery = (delivery: Delivery): Change => ({
   value: encodeDelivery(delivery),
 });
 export const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
-/**
- * Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now.
- */
+/** Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now. */
 export const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
 
 export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [

@@ -56,10 +56,7 @@ export const pairOf =
 
 export type DeliveryReader = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
 
-/**
- * Reads deliveries by (event, subscription), in the order asked for: first records, then the lines of those without
- * one.
- */
+/** Reads deliveries by (event, subscription), in the order asked for: first records, then the lines of those without one. */
 export function createDeliveryReader(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany">;
   readonly subscriptionCache: SubscriptionCache;

@@ -6,8 +6,7 @@
  * Once all have ended, the row says so, and no delivery is read any more.
  */
 import { setNewest } from "../model/bounded-map.ts";
-import type { Delivery, EventStatus } from "../model/delivery.ts";
-import { eventStatus } from "../model/delivery.ts";
+import { type Delivery, eventStatus, type EventStatus } from "../model/delivery.ts";
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { dueKey, eventKey, fanoutKey, fanoutQueue } from "../model/keys.ts";

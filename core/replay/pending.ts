@@ -2,8 +2,7 @@
  * Acts on one pending delivery by hand: tries it now, or cancels it. Neither touches a delivery that a node has leased,
  * since its attempt may be on the wire. A crash leaves it as it was or as it was asked for: each is one commit.
  */
-import type { Delivery } from "../model/delivery.ts";
-import { neverTried } from "../model/delivery.ts";
+import { type Delivery, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { dueKey, dueValue, heldKey } from "../model/keys.ts";
 import { Problem } from "../model/problem.ts";

@@ -1,6 +1,4 @@
-/**
- * Decides what retention does with events, a page at a time: delete now with which changes, judge again later, or keep.
- */
+/** Decides what retention does with events, a page at a time: delete now with which changes, judge again later, or keep. */
 import { eventStatus, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal } from "../model/ids.ts";

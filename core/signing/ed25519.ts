@@ -2,8 +2,7 @@
  * Signs deliveries with Ed25519, beside the HMAC signatures: `v1a` of Standard Webhooks. Receivers verify with a public
  * key, so that they hold nothing that could sign.
  */
-import { createPrivateKey, createPublicKey, hash, sign } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { createPrivateKey, createPublicKey, hash, type KeyObject, sign } from "node:crypto";
 
 /** A key pair of the relay that signs deliveries. */
 export interface Ed25519Key {

@@ -20,9 +20,7 @@ export interface Signer {
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
   /** Notes that a secret was rotated a moment ago: the overlap is measured from here, whatever the wall clock does. */
   rotated(subscriptionId: string): void;
-  /**
-   * Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer.
-   */
+  /** Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer. */
   hidden(sub: Subscription): readonly string[];
   /** Returns the credentials in clear, the same object until the subscription changes; `undefined` where it has none. */
   credentials(sub: Subscription): Credentials | undefined;

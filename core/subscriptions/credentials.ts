@@ -2,10 +2,8 @@
 import { createSecureContext } from "node:tls";
 import { checkOrdering } from "./ordering.ts";
 import { certificateFacts, keyPairProblem } from "../model/certificate.ts";
-import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
-import type { ClientCertificate, Oauth2 } from "../model/credentials.ts";
-import { Problem } from "../model/problem.ts";
-import type { FieldError } from "../model/problem.ts";
+import { type ClientCertificate, clientKeyAad, clientSecretAad, type Oauth2 } from "../model/credentials.ts";
+import { type FieldError, Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 

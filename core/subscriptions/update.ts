@@ -2,10 +2,17 @@
 import type { Filter, FilterPath } from "../model/filter.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
-import { Problem } from "../model/problem.ts";
-import type { FieldError } from "../model/problem.ts";
-import { DEFAULT_RETRY, headerAad, scheduleOf } from "../model/subscription.ts";
-import type { OnFailed, RetryOptions, RetrySettings, Subscription, SubscriptionStatus } from "../model/subscription.ts";
+import { type FieldError, Problem } from "../model/problem.ts";
+import {
+  DEFAULT_RETRY,
+  headerAad,
+  type OnFailed,
+  type RetryOptions,
+  type RetrySettings,
+  scheduleOf,
+  type Subscription,
+  type SubscriptionStatus,
+} from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import { sealCredentials, type CredentialFields } from "./credentials.ts";
 
@@ -65,9 +72,7 @@ export function fieldsOf(fields: Options, retry: RetryOptions): Plain {
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/**
- * A first delay beyond the relay's longest one raises that, unless a longest one is given, because it was asked for.
- */
+/** A first delay beyond the relay's longest one raises that, unless a longest one is given, because it was asked for. */
 function wholeRetry(given: RetrySettings, relays: RetryOptions): RetryOptions {
   if (given.delaysMs !== undefined) return scheduleOf(given.delaysMs);
   const retry = relays.delaysMs === undefined ? relays : DEFAULT_RETRY;

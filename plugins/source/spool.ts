@@ -9,8 +9,18 @@ import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
-import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain, putBack } from "./spool/folder.ts";
-import type { Folder, TakenFile } from "./spool/folder.ts";
+import {
+  dropRest,
+  type Folder,
+  list,
+  makeFolder,
+  moveRejected,
+  moveTo,
+  openDone,
+  openPlain,
+  putBack,
+  type TakenFile,
+} from "./spool/folder.ts";
 import { createProgress } from "./spool/read-position.ts";
 import { takeIn, type Taking } from "./spool/take.ts";
 

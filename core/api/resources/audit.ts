@@ -6,8 +6,7 @@ import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";
 import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Cursors } from "../http/cursor.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { auditLine } from "./shapes.ts";
 

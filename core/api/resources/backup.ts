@@ -7,8 +7,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 
 /** A client that takes nothing for so long is disconnected, ms. */
 const STALLED_MS = 30_000;

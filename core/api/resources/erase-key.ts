@@ -5,8 +5,7 @@ import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
 import { notFound } from "../http/checks.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 
 const begun = z
   .strictObject({

@@ -3,8 +3,7 @@ import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "../http/call.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { createStreamPlaces } from "./stream-places.ts";
 
 /** One message. `data` becomes one line of JSON. */

@@ -8,8 +8,7 @@ import { auditChange } from "../../records/audit-trail.ts";
 import { heldOfSubscription, skipHeld } from "../../records/held.ts";
 import { countWaiting } from "../../records/sequence-rows.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { orderShown, skipped } from "./shapes.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 

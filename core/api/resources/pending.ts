@@ -3,10 +3,8 @@ import { auditChange } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
 import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
-import { probe, refuseResting } from "./expected-receivers.ts";
-import type { Receivers } from "./expected-receivers.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
+import { probe, type Receivers, refuseResting } from "./expected-receivers.ts";
 
 const DELIVERY = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}";
 const tag = "Deliveries";

@@ -2,8 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../model/time.ts";
 import type { Call } from "../http/call.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";
 
 const DEFAULT_S = 3_600;

@@ -5,8 +5,7 @@ import type { AcceptedWith } from "../../publish/accept.ts";
 import type { Accepted, AcceptRequest } from "../../ports/source.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 
 /** Accepts an event, and stores `also` in the same commit. */
 export type PublishAs = (request: AcceptRequest, also: AcceptedWith) => Promise<readonly Accepted[]>;

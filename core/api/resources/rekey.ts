@@ -1,8 +1,7 @@
 /** Seals everything with a new master key while the relay serves. */
 import { z } from "zod";
 import type { Actor } from "../../model/audit.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 
 /** Begins, or joins one that runs. Resolves when it is over, or after a few seconds with how far it is. */
 export type RekeyAll = (actor: Actor) => Promise<{

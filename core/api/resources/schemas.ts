@@ -5,9 +5,7 @@ import { isEventPattern } from "../../model/names.ts";
 import { TRANSFORM_NAME } from "../../model/transform.ts";
 import { filter, path } from "./filter-schema.ts";
 import { deliveryStatuses } from "./statuses.ts";
-import { number, whole } from "./field-schemas.ts";
-import { retry } from "./field-schemas.ts";
-import { ownSecret } from "./field-schemas.ts";
+import { number, ownSecret, retry, whole } from "./field-schemas.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";

@@ -5,8 +5,7 @@ import type { Actor } from "../../model/audit.ts";
 import { Problem } from "../../model/problem.ts";
 import type { History } from "../../history/history.ts";
 import type { Replay } from "../../replay/replay.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, refuseResting } from "./expected-receivers.ts";
 import { cancel, tryNow, type PendingDeps } from "./pending.ts";
 

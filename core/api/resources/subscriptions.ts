@@ -2,15 +2,13 @@
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { Problem } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
-import { isLive } from "../../model/subscription.ts";
-import type { Subscription } from "../../model/subscription.ts";
+import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { z } from "zod";
 import { refuseOutline } from "../../records/subscription-record.ts";
 import { notFound } from "../http/checks.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
 import { createBody, rotateBody, updateBody } from "./schemas.ts";
 import {
   createdSubscription,

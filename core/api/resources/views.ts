@@ -1,8 +1,7 @@
 /** Turns stored records into what a client sees: times as text, and nothing secret. */
 import type { Attempt, AttemptError } from "../../model/attempt.ts";
-import { attemptId, deliveryId } from "../../model/delivery.ts";
+import { attemptId, type Delivery, deliveryId } from "../../model/delivery.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "../../model/credentials.ts";
-import type { Delivery } from "../../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import { isoTime } from "../../model/time.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the
- * file.
- */
+/** Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the file. */
 import type { FileHandle } from "node:fs/promises";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 
@@ -21,9 +18,7 @@ const NEWLINE = 10;
 const BYTE_ORDER_MARK = "\u{feff}";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/**
- * Empty lines are skipped only at the end of the file: elsewhere they are refused like any other line without an event.
- */
+/** Empty lines are skipped only at the end of the file: elsewhere they are refused like any other line without an event. */
 export async function* lineBatches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
   let lines: SpoolLine[] = [];
   let bytes = 0;

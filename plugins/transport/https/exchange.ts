@@ -1,6 +1,4 @@
-/**
- * One request and its reply. It implements undici's DispatchHandler, the abort listener and the deadline itself.
- */
+/** One request and its reply. It implements undici's DispatchHandler, the abort listener and the deadline itself. */
 import type { Dispatcher } from "undici";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";

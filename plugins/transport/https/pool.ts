@@ -13,10 +13,7 @@ export interface ConnectionUser {
   readonly endsAt: number;
   /** Called when `endsAt` has come. */
   expire(): void;
-  /**
-   * Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often
-   * enough.
-   */
+  /** Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often enough. */
   dialling(): AbortSignal | undefined;
   /** Its connection speaks HTTP/2: the user sends over the session instead. */
   moved(session: Http2Session): void;
