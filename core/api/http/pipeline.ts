@@ -1,6 +1,5 @@
 /** Takes one request through its stations: limits, checks, its endpoint, the answer or the problem, metrics and log. */
 import { addressGroup } from "../../model/address.ts";
-import type { MaybePromise } from "../../model/maybe-promise.ts";
 import { Problem, type ProblemCode } from "../../model/problem.ts";
 import type { Limiter, LimitRefusalCode, LimitVerdict } from "../../limits/limiter.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
@@ -95,25 +94,18 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return { principal, verdict };
   }
 
-  function countRoute(route: Route, call: Call): MaybePromise<Counted> {
+  async function countRoute(route: Route, call: Call): Promise<Counted> {
     const { limit } = route;
-    if (route.identify === undefined)
-      return limit === undefined
-        ? NOT_COUNTED
-        : countCaller(limit, { counted: addressGroup(call.address), caller: undefined });
-    const found = route.identify(call);
-    return found instanceof Promise ? found.then((who) => countIdentified(limit, who)) : countIdentified(limit, found);
+    if (route.identify === undefined) {
+      if (limit === undefined) return NOT_COUNTED;
+      return countCaller(limit, { counted: addressGroup(call.address), caller: undefined });
+    }
+    const who = await route.identify(call);
+    return limit === undefined ? { caller: who.caller, access: who.access } : countCaller(limit, who);
   }
 
-  const countIdentified = (limit: string | undefined, who: Identified): MaybePromise<Counted> =>
-    limit === undefined ? { caller: who.caller, access: who.access } : countCaller(limit, who);
-
-  function countCaller(limit: string, who: Identified): MaybePromise<Counted> {
-    const verdict = limits.check(limit, who.counted);
-    return verdict instanceof Promise ? verdict.then((one) => passed(one, who)) : passed(verdict, who);
-  }
-
-  function passed(verdict: LimitVerdict | undefined, { caller, access }: Identified): Counted {
+  async function countCaller(limit: string, { counted, caller, access }: Identified): Promise<Counted> {
+    const verdict = await limits.check(limit, counted);
     if (verdict?.code) throw new Refused(verdict);
     return { verdict, caller, access };
   }
@@ -179,8 +171,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     async run(endpoint, exchange) {
       const { call } = exchange;
       exchange.where = endpoint.path;
-      const soon = endpoint.route ? countRoute(endpoint.route, call) : countOperation(endpoint.operation, call);
-      const counted = soon instanceof Promise ? await soon : soon;
+      const counted = await (endpoint.route
+        ? countRoute(endpoint.route, call)
+        : countOperation(endpoint.operation, call));
       exchange.counted = counted;
       exchange.limitHeaders = counted.verdict?.headers;
       checkAccess(endpoint.route ?? endpoint.operation, (counted.principal ?? counted).access);
