@@ -36,25 +36,25 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
 };
 
 /** Runs one command line and resolves to the exit code. Never rejects. */
-export async function main(argv: readonly string[], around: CliEnvironment = processEnvironment()): Promise<number> {
+export async function main(argv: readonly string[], io: CliEnvironment = processEnvironment()): Promise<number> {
   try {
-    return (await run(argv, around)) ?? EX_OK;
+    return (await run(argv, io)) ?? EX_OK;
   } catch (error) {
     if (error instanceof ExitError || error instanceof StartError) {
-      around.say(`relay: ${printableLines(error.message)}`);
+      io.say(`relay: ${printableLines(error.message)}`);
       const stack = (error.cause as Error | undefined)?.stack;
-      if (stack !== undefined && isDetailed(around)) around.say(printableLines(stack));
+      if (stack !== undefined && isDetailed(io)) io.say(printableLines(stack));
       return error.exitCode;
     }
-    around.say(`relay: this is a fault of relay itself\n${printableLines(String((error as Error)?.stack ?? error))}`);
+    io.say(`relay: this is a fault of relay itself\n${printableLines(String((error as Error)?.stack ?? error))}`);
     return EX_SOFTWARE;
   }
 }
 
-async function run(argv: readonly string[], around: CliEnvironment): Promise<number | void> {
+async function run(argv: readonly string[], io: CliEnvironment): Promise<number | void> {
   const [first = ""] = commandWords(argv);
   const load = Object.hasOwn(FILES, first) ? FILES[first] : undefined;
-  if (load === undefined) return runNone(argv, first, around);
+  if (load === undefined) return runNone(argv, first, io);
   const { commands } = await load();
   const words = commandWords(argv);
   const command =
@@ -62,7 +62,7 @@ async function run(argv: readonly string[], around: CliEnvironment): Promise<num
     commands.find(({ usage: text }) => nameOf(text) === first);
   const cli = program(commands);
   if (command === undefined) {
-    if (argv.includes("--help") || argv.includes("-h")) return listGroup(commands, around);
+    if (argv.includes("--help") || argv.includes("-h")) return listGroup(commands, io);
     const names = commands.map(({ usage: text }) => nameOf(text).split(" ")[1] ?? "");
     const second = words[1];
     if (second === undefined) throw usage(`${first} what? There are: ${names.join(", ")}`);
@@ -80,7 +80,7 @@ async function run(argv: readonly string[], around: CliEnvironment): Promise<num
       .flat()
       .filter((value) => value !== undefined)
       .map((value) => String(unmark(value)));
-    result = command.run(readGiven(args, options), around);
+    result = command.run(readGiven(args, options), io);
   });
   try {
     cli.runMatchedCommand();
@@ -91,9 +91,9 @@ async function run(argv: readonly string[], around: CliEnvironment): Promise<num
 }
 
 /** No command, an unknown one, or help about all of them. */
-async function runNone(argv: readonly string[], first: string, around: CliEnvironment): Promise<number> {
+async function runNone(argv: readonly string[], first: string, io: CliEnvironment): Promise<number> {
   if (argv.includes("--version") || argv.includes("-v")) {
-    around.print(`relay ${VERSION}`);
+    io.print(`relay ${VERSION}`);
     return EX_OK;
   }
   const known = Object.keys(FILES);
@@ -111,14 +111,14 @@ async function runNone(argv: readonly string[], first: string, around: CliEnviro
     "",
     "relay <command> --help tells the options of one command.",
   ].join("\n");
-  if (help) around.print(text);
-  else around.say(text);
+  if (help) io.print(text);
+  else io.say(text);
   return help ? EX_OK : EX_USAGE;
 }
 
-function listGroup(commands: readonly Command[], around: CliEnvironment): number {
+function listGroup(commands: readonly Command[], io: CliEnvironment): number {
   const width = Math.max(...commands.map(({ usage: text }) => text.length));
-  for (const command of commands) around.print(`relay ${command.usage.padEnd(width)}  ${command.about}`);
+  for (const command of commands) io.print(`relay ${command.usage.padEnd(width)}  ${command.about}`);
   return EX_OK;
 }
 

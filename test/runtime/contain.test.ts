@@ -7,7 +7,7 @@ import { createDeadlines } from "../../core/runtime/contain/deadlines.ts";
 import { createIncidents } from "../../core/runtime/contain/incidents.ts";
 import { containAuth } from "../../core/runtime/contain/auth.ts";
 import { containRoutes } from "../../core/runtime/contain/routes.ts";
-import { wallOf } from "../../core/runtime/contain/around.ts";
+import { wallOf } from "../../core/runtime/contain/wall.ts";
 import { containSource } from "../../core/runtime/contain/source.ts";
 import { containTransport } from "../../core/runtime/contain/transport.ts";
 import { startOf } from "../../core/runtime/plugin-faults.ts";

@@ -10,14 +10,14 @@ const apiKeys: Command = {
   usage: "api-keys",
   about: "list the ids of the API keys that have subscriptions or events",
   options: [...PAGE_OPTIONS, JSON_OPTION, ...API_OPTIONS],
-  async run(given, around) {
-    const api = await openApi(given, around);
+  async run(given, io) {
+    const api = await openApi(given, io);
     const answer = await api.ask("GET", withQuery("/api-keys", pageQuery(given)));
     const keys = rows<{ readonly id: string }>(answer, { id: "text" });
-    if (given.flag("json")) around.print(json(keys));
-    else if (keys.length === 0) around.say("relay: no key is in use yet; publish or subscribe with --key key_1");
-    else for (const { id } of keys) around.print(printable(id));
-    if (answer.nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
+    if (given.flag("json")) io.print(json(keys));
+    else if (keys.length === 0) io.say("relay: no key is in use yet; publish or subscribe with --key key_1");
+    else for (const { id } of keys) io.print(printable(id));
+    if (answer.nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
   },
 };
 
@@ -26,18 +26,16 @@ const erase: Command = {
   about: "erase a key with its subscriptions, events and deliveries; there is no way back",
   options: [{ flags: "--yes", about: "needed: it says that this is meant" }, JSON_OPTION, ...API_OPTIONS],
   examples: ["relay api-keys erase key_1 --yes"],
-  async run(given, around) {
+  async run(given, io) {
     const id = given.args[0] ?? "";
     if (!given.flag("yes"))
       throw usage(`this deletes every event and subscription of ${printable(id)} for ever: add --yes when it is meant`);
-    const api = await openApi(given, around, "stepped-up");
+    const api = await openApi(given, io, "stepped-up");
     const answer = await api.ask("DELETE", pathOf("api-keys", id));
     const { startedAt } = record<{ readonly startedAt: string }>(answer, { startedAt: "text" });
-    if (given.flag("json")) around.print(json({ id, startedAt }));
+    if (given.flag("json")) io.print(json({ id, startedAt }));
     else
-      around.say(
-        `relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`,
-      );
+      io.say(`relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`);
   },
 };
 
@@ -51,18 +49,18 @@ const portalLink: Command = {
     ...API_OPTIONS,
   ],
   examples: ["relay api-keys portal-link key_1 --access read --expires-in 600"],
-  async run(given, around) {
+  async run(given, io) {
     const access = readAccess(given) ?? "manage";
     const expiresInSeconds = given.whole("expires-in", 60, 86_400);
-    const api = await openApi(given, around);
+    const api = await openApi(given, io);
     const answer = await api.ask("POST", links(given), { access, ...(expiresInSeconds && { expiresInSeconds }) });
     const made = record<{ readonly url: string; readonly expiresAt: string }>(answer, {
       url: "text",
       expiresAt: "text",
     });
-    if (given.flag("json")) around.print(json(made));
-    else around.print(printable(made.url));
-    around.say(`relay: everybody who has the link may use it until ${printable(made.expiresAt)}`);
+    if (given.flag("json")) io.print(json(made));
+    else io.print(printable(made.url));
+    io.say(`relay: everybody who has the link may use it until ${printable(made.expiresAt)}`);
   },
 };
 
@@ -70,9 +68,9 @@ const endPortalLinks: Command = {
   usage: "api-keys end-portal-links <key>",
   about: "end all links to the portal of a key",
   options: API_OPTIONS,
-  async run(given, around) {
-    await (await openApi(given, around)).ask("DELETE", links(given));
-    around.say(`relay: no link opens the portal of ${printable(given.args[0] ?? "")} any more`);
+  async run(given, io) {
+    await (await openApi(given, io)).ask("DELETE", links(given));
+    io.say(`relay: no link opens the portal of ${printable(given.args[0] ?? "")} any more`);
   },
 };
 

@@ -29,24 +29,24 @@ const audit: Command = {
     ...API_OPTIONS,
   ],
   examples: ["relay audit --key key_1 --json", "relay audit --key key_1 --action subscription"],
-  async run(given, around) {
+  async run(given, io) {
     const searched = { action: given.text("action"), target: given.text("target"), by: given.text("by") };
     const path = withQuery(keyPath(given, "audit"), { ...searched, ...pageQuery(given) });
-    const answer = await (await openApi(given, around)).ask("GET", path);
+    const answer = await (await openApi(given, io)).ask("GET", path);
     const lines = rows<Line>(answer, LINE);
     const { nextCursor } = answer;
-    if (given.flag("json")) around.print(json(lines));
+    if (given.flag("json")) io.print(json(lines));
     else if (lines.length === 0)
-      around.say(
+      io.say(
         Object.values(searched).some((value) => value !== undefined)
           ? "relay: none of the entries looked at is such a one"
           : "relay: nothing was changed on this key yet",
       );
     else {
       const cells = lines.map((one) => [one.at, one.by, one.address, one.action, one.target, one.result, one.detail]);
-      around.print(printTable(["at", "by", "from", "what", "of", "result", "detail"], cells));
+      io.print(printTable(["at", "by", "from", "what", "of", "result", "detail"], cells));
     }
-    if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
+    if (nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
   },
 };
 

@@ -23,7 +23,7 @@ const backup: Command = {
   about: "write everything that is stored to a file, also while the relay serves",
   options: [JSON_OPTION, ...API_OPTIONS],
   examples: ["relay backup relay-backup.ndjson", "relay backup relay-backup.ndjson.gz"],
-  async run(given, around) {
+  async run(given, io) {
     const [file = ""] = given.args;
     const part = `${file}.part`;
     // Readable by its owner only: secrets in it are sealed, events are not.
@@ -33,8 +33,8 @@ const backup: Command = {
     let hint = "";
     try {
       if (await exists(file)) throw usage(`${file} is there already`);
-      const bytes = progressBar(around.stderr, "bytes written", undefined, around.clock.monotonic);
-      await using from = await source(given, around);
+      const bytes = progressBar(io.stderr, "bytes written", undefined, io.clock.monotonic);
+      await using from = await source(given, io);
       if (from.served) hint = "; the relay's log may say why";
       const parts = isPacked(file) ? compose(Readable.from(from.parts), createGzip()) : from.parts;
       for await (const text of parts as AsyncIterable<string | Uint8Array>) {
@@ -48,9 +48,9 @@ const backup: Command = {
       const { lines, sha256 } = await inspect(linesOf(part, isPacked(file)));
       await rename(part, file);
       await syncFolderAsync(dirname(file));
-      if (given.flag("json")) around.print(json({ file, lines, sha256 }));
-      else around.print(`${file}: ${lines} records and changes`);
-      around.say("relay: the keys are not in it: keep keys/master, or RELAY_MASTER_KEY, elsewhere");
+      if (given.flag("json")) io.print(json({ file, lines, sha256 }));
+      else io.print(`${file}: ${lines} records and changes`);
+      io.say("relay: the keys are not in it: keep keys/master, or RELAY_MASTER_KEY, elsewhere");
       return EX_OK;
     } catch (error) {
       if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `the backup was cut off: ${error.message}`);
@@ -74,19 +74,19 @@ interface Parts extends AsyncDisposable {
 }
 
 /** The storage itself when no relay uses it, else the relay. */
-async function source(given: Given, around: CliEnvironment): Promise<Parts> {
-  const { settings } = readEnvironment(around.env);
+async function source(given: Given, io: CliEnvironment): Promise<Parts> {
+  const { settings } = readEnvironment(io.env);
   const named = [given.text("url"), given.text("token"), settings.url, settings.token];
-  const storage = named.every((one) => one === undefined) ? await unused(given, around) : undefined;
+  const storage = named.every((one) => one === undefined) ? await unused(given, io) : undefined;
   if (storage !== undefined && canTap(storage)) {
     return {
-      parts: backupLines(storage, { storage: storage.name ?? "", at: around.clock.now() }),
+      parts: backupLines(storage, { storage: storage.name ?? "", at: io.clock.now() }),
       served: false,
       [Symbol.asyncDispose]: () => storage.dispose(),
     };
   }
   await storage?.dispose();
-  const api = await openApi(given, around, "stepped-up");
+  const api = await openApi(given, io, "stepped-up");
   const over = new AbortController();
   return {
     parts: await api.follow("/relay/backup", over.signal),
@@ -96,13 +96,10 @@ async function source(given: Given, around: CliEnvironment): Promise<Parts> {
 }
 
 /** Undefined when a relay uses it. */
-async function unused(given: Given, around: CliEnvironment): Promise<Storage | undefined> {
-  const [{ plan }, { openSource }] = await Promise.all([
-    loadFor(given, around),
-    import("../support/source-storage.ts"),
-  ]);
+async function unused(given: Given, io: CliEnvironment): Promise<Storage | undefined> {
+  const [{ plan }, { openSource }] = await Promise.all([loadFor(given, io), import("../support/source-storage.ts")]);
   if (plan.storage.name === "memory") return undefined;
-  return openSource(plan, around).catch((error: unknown) => {
+  return openSource(plan, io).catch((error: unknown) => {
     if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
     throw error;
   });

@@ -19,7 +19,7 @@ const build: Command = {
     JSON_OPTION,
   ],
   examples: ["relay build --config relay.config.ts --out ./relay"],
-  async run(given, around) {
+  async run(given, io) {
     const root = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
     if (isSea()) {
       throw new ExitError(
@@ -28,9 +28,9 @@ const build: Command = {
       );
     }
     const asked = given.text("config");
-    const config = asked === undefined ? undefined : resolve(around.cwd, asked);
+    const config = asked === undefined ? undefined : resolve(io.cwd, asked);
     if (config !== undefined && !isFile(config)) throw new ExitError(EX_CONFIG, `there is no such file: ${config}`);
-    const out = resolve(around.cwd, given.text("out") ?? "dist/relay");
+    const out = resolve(io.cwd, given.text("out") ?? "dist/relay");
     if (out === config) throw usage("--out is the config file, which it would replace");
     // Before the bundling, which takes a while. A folder is made after it, so that a refused config leaves none.
     await refuseUnwritable(out);
@@ -39,9 +39,9 @@ const build: Command = {
       import("../package/executable.ts"),
       import("../package/notices.ts"),
     ]);
-    around.say("relay: bundling");
+    io.say("relay: bundling");
     const made = await bundle(root, config);
-    around.say("relay: making the executable");
+    io.say("relay: making the executable");
     const parts = await partsOf(made.files);
     const bytes = await written(out, async () => {
       await mkdir(dirname(out), { recursive: true });
@@ -51,11 +51,8 @@ const build: Command = {
       return size;
     });
     const result = { file: out, bytes, bundleSha256: made.hash, packages: parts.length };
-    if (given.flag("json")) around.print(json(result));
-    else
-      around.print(
-        `${out}: ${(bytes / 1e6).toFixed(0)} MB, ${parts.length} packages, bundle ${made.hash.slice(0, 16)}`,
-      );
+    if (given.flag("json")) io.print(json(result));
+    else io.print(`${out}: ${(bytes / 1e6).toFixed(0)} MB, ${parts.length} packages, bundle ${made.hash.slice(0, 16)}`);
   },
 };
 

@@ -15,38 +15,38 @@ const check: Command = {
     ...CONFIG_OPTIONS,
     JSON_OPTION,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const { ConfigError } = await import("../../../config/problems.ts");
     try {
-      const { plan, file } = await loadFor(given, around);
-      if (given.flag("data")) return await checkStored(plan, given, around);
+      const { plan, file } = await loadFor(given, io);
+      if (given.flag("data")) return await checkStored(plan, given, io);
       const { configWarnings } = await import("../../../config/warnings.ts");
-      const warnings = configWarnings(plan, around.env);
-      const key = around.env[DIGEST_KEY];
+      const warnings = configWarnings(plan, io.env);
+      const key = io.env[DIGEST_KEY];
       const shown = { ...effective(plan), ...(key !== undefined && digests(plan, key)) };
-      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], warnings, plan: shown }));
-      else around.print(summary(plan, file));
+      if (given.flag("json")) io.print(json({ ok: true, file, problems: [], warnings, plan: shown }));
+      else io.print(summary(plan, file));
       if (!given.flag("json"))
-        for (const { path, message } of warnings) around.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
+        for (const { path, message } of warnings) io.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
       return EX_OK;
     } catch (error) {
       if (!(error instanceof ConfigError) || !given.flag("json")) throw error;
-      around.print(json({ ok: false, file: error.file, problems: error.problems }));
+      io.print(json({ ok: false, file: error.file, problems: error.problems }));
       return EX_CONFIG;
     }
   },
 };
 
 /** @throws StartError 75 while a relay uses the folder, ExitError 69 when there is none */
-async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Promise<number> {
+async function checkStored(plan: Plan, given: Given, io: CliEnvironment): Promise<number> {
   const [{ openStorage }, { refuseMissingFolder }, { verifyStorage }] = await Promise.all([
     import("../support/offline.ts"),
     import("../support/source-storage.ts"),
     import("../../maintenance/verify-storage.ts"),
   ]);
-  const { stderr } = around;
+  const { stderr } = io;
   refuseMissingFolder(plan);
-  const storage = await openStorage(plan, around);
+  const storage = await openStorage(plan, io);
   try {
     const own = [...((await storage.verify?.()) ?? [])];
     const found = await verifyStorage(storage, {
@@ -62,14 +62,14 @@ async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Pr
     const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
     const report = { ...found, faults };
     const good = report.faults.length === 0;
-    if (given.flag("json")) around.print(json({ ok: good, ...report }));
+    if (given.flag("json")) io.print(json({ ok: good, ...report }));
     else {
       const rows = Object.entries(report.records).filter(([, count]) => count > 0);
-      around.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
+      io.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
       const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
-      if (ends.length > 0) around.print(printTable(["deliveries", "count"], ends));
-      for (const { key, message } of report.faults) around.say(`relay: ${printable(`${key} ${message}`)}`);
-      if (report.more > 0) around.say(`relay: and ${report.more} more`);
+      if (ends.length > 0) io.print(printTable(["deliveries", "count"], ends));
+      for (const { key, message } of report.faults) io.say(`relay: ${printable(`${key} ${message}`)}`);
+      if (report.more > 0) io.say(`relay: and ${report.more} more`);
     }
     return good ? EX_OK : EX_DATAERR;
   } finally {

@@ -33,7 +33,7 @@ const MOST = 100;
 const ONLY: Option = { flags: "--subscription <id>", about: "only the delivery to this one" };
 
 /** @returns 1 when something was refused */
-async function act(given: Given, around: CliEnvironment, action: string, done: string): Promise<number> {
+async function act(given: Given, io: CliEnvironment, action: string, done: string): Promise<number> {
   if (given.args.length === 0) throw usage("which events? Name at least one");
   if (given.args.length > MOST) throw usage(`at most ${MOST} events at once`);
   const subscriptionId = given.text("subscription");
@@ -41,17 +41,17 @@ async function act(given: Given, around: CliEnvironment, action: string, done: s
     eventId,
     ...(subscriptionId !== undefined && { subscriptionId }),
   }));
-  const answer = await (await openApi(given, around)).ask("POST", keyPath(given, "deliveries"), { action, deliveries });
+  const answer = await (await openApi(given, io)).ask("POST", keyPath(given, "deliveries"), { action, deliveries });
   const all = rows<Done>(answer, { eventId: "text", deliveries: "number" });
-  if (given.flag("json")) around.print(json(all));
+  if (given.flag("json")) io.print(json(all));
   else
     for (const one of all) {
       if (one.deliveries > 0 || one.code === undefined)
-        around.say(
+        io.say(
           `relay: ${printable(one.eventId)}: ${one.deliveries} ${done}${one.more ? ", and there may be more" : ""}`,
         );
       if (one.code !== undefined)
-        around.say(`relay: ${printable(one.eventId)}: ${printable(one.detail ?? one.code)} (${printable(one.code)})`);
+        io.say(`relay: ${printable(one.eventId)}: ${printable(one.detail ?? one.code)} (${printable(one.code)})`);
     }
   return all.some(({ code }) => code !== undefined) ? EX_REFUSED : EX_OK;
 }
@@ -61,7 +61,7 @@ const tryNow: Command = {
   about: "make the next attempt of pending deliveries now",
   options: [ONLY, ...KEY_OPTIONS],
   examples: ["relay events try evt_01k --key key_1"],
-  run: (given, around) => act(given, around, "attempt", "tried now"),
+  run: (given, io) => act(given, io, "attempt", "tried now"),
 };
 
 const cancel: Command = {
@@ -69,7 +69,7 @@ const cancel: Command = {
   about: "cancel pending deliveries; relay replay with --subscription sends them all the same",
   options: [ONLY, ...KEY_OPTIONS],
   examples: ["relay events cancel evt_01k evt_01m --key key_1 --subscription sub_1"],
-  run: (given, around) => act(given, around, "cancel", "cancelled"),
+  run: (given, io) => act(given, io, "cancel", "cancelled"),
 };
 
 const attempts: Command = {
@@ -85,16 +85,16 @@ const attempts: Command = {
     ...KEY_OPTIONS,
   ],
   examples: ["relay events attempts --key key_1 --status-code 503"],
-  async run(given, around) {
+  async run(given, io) {
     const query = { ...attemptQuery(given), ...pageQuery(given) };
-    const answer = await (await openApi(given, around)).ask("GET", withQuery(keyPath(given, "attempts"), query));
+    const answer = await (await openApi(given, io)).ask("GET", withQuery(keyPath(given, "attempts"), query));
     const all = rows<Found>(answer, {
       eventId: "text",
       subscriptionId: "text",
       startedAt: "text",
       durationMs: "number",
     });
-    if (given.flag("json")) around.print(json(all));
+    if (given.flag("json")) io.print(json(all));
     else {
       const cells = all.map((one) => [
         one.startedAt,
@@ -104,13 +104,12 @@ const attempts: Command = {
         one.subscriptionId,
         one.deliveryStatus,
       ]);
-      if (cells.length > 0)
-        around.print(printTable(["at", "result", "took", "event", "subscription", "delivery"], cells));
-      else around.say("relay: no such attempts");
+      if (cells.length > 0) io.print(printTable(["at", "result", "took", "event", "subscription", "delivery"], cells));
+      else io.say("relay: no such attempts");
     }
     if (answer.nextCursor !== undefined) {
       const to = answer.searchedTo === undefined ? "" : ` (looked back to ${printable(answer.searchedTo)})`;
-      around.say(`relay: there may be more${to}: --cursor ${printable(answer.nextCursor)}`);
+      io.say(`relay: there may be more${to}: --cursor ${printable(answer.nextCursor)}`);
     }
   },
 };

@@ -8,14 +8,14 @@ const demo: Command = {
   usage: "demo",
   about: "show the main job on this machine, with everything real",
   options: [{ flags: "--keep", about: "keep it running afterwards, until Ctrl+C" }],
-  async run(given, around) {
-    const begun = around.clock.monotonic();
-    const teller = createNarrator(around);
+  async run(given, io) {
+    const begun = io.clock.monotonic();
+    const teller = createNarrator(io);
     // From the beginning: a signal while it is set up must not leave the folder behind either.
     const interrupted = signalled();
     let stage: Stage;
     try {
-      stage = await openStage(around);
+      stage = await openStage(io);
     } catch (error) {
       // Ctrl+C reaches the relay too, which then does not start.
       const asked = await Promise.race([interrupted, Promise.resolve()]);
@@ -27,18 +27,18 @@ const demo: Command = {
       code = (await Promise.race([play(stage, teller), interrupted])) ?? undefined;
       if (code !== undefined) return code;
       if (given.flag("keep")) {
-        around.say(`\nIt goes on until Ctrl+C. Dashboard: ${stage.relayUrl}/developers`);
+        io.say(`\nIt goes on until Ctrl+C. Dashboard: ${stage.relayUrl}/developers`);
         code = await interrupted;
       }
     } catch (error) {
       teller.check(`the demo goes on to its end: ${(error as Error).message}`, false);
-      around.say(stage.log());
+      io.say(stage.log());
     } finally {
       const ended = await stage.close();
       // Ctrl+C reaches the relay too, which stops by itself.
       if (code === undefined) teller.check(`the relay stops cleanly (exit code ${ended})`, ended === 0);
     }
-    teller.end(((around.clock.monotonic() - begun) / 1_000).toFixed(1));
+    teller.end(((io.clock.monotonic() - begun) / 1_000).toFixed(1));
     return teller.failures() === 0 ? EX_OK : EX_SOFTWARE;
   },
 };

@@ -29,33 +29,33 @@ const dev: Command = {
     { flags: "--json", about: "print each delivery as a line of JSON" },
   ],
   examples: ["relay dev", "relay dev payloads --to http://localhost:3000/webhooks"],
-  async run(given, around) {
+  async run(given, io) {
     const to = given.text("to");
     const target = to === undefined ? undefined : readTarget(to);
     const statuses = readStatuses(given.list("status") ?? ["200"]);
     let answered = 0;
     const desk = await openDesk(
       {
-        folder: resolve(around.cwd, given.text("dir") ?? ".relay-dev"),
+        folder: resolve(io.cwd, given.text("dir") ?? ".relay-dev"),
         port: given.whole("port", 0, 65_535) ?? 8080,
         answer: (arrival) =>
           target === undefined
             ? (statuses[Math.min(answered++, statuses.length - 1)] as number)
-            : forward(target, arrival, around),
+            : forward(target, arrival, io),
         arrived: (arrival, status) =>
-          around.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, around)),
+          io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
       },
-      around,
+      io,
     );
     const over = new AbortController();
     try {
-      const folder = resolve(around.cwd, given.args[0] ?? "events");
-      await prepareFolder(folder, around);
-      const saves = await savedFiles(folder, around.clock, over.signal).catch((error: Error) => {
+      const folder = resolve(io.cwd, given.args[0] ?? "events");
+      await prepareFolder(folder, io);
+      const saves = await savedFiles(folder, io.clock, over.signal).catch((error: Error) => {
         throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${error.message}`, { cause: error });
       });
-      tell(desk, folder, around);
-      const publishing = publishSaved(desk, folder, saves, around);
+      tell(desk, folder, io);
+      const publishing = publishSaved(desk, folder, saves, io);
       const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
       if (typeof ended === "string") throw new ExitError(EX_UNAVAILABLE, ended);
       return EX_OK;
@@ -67,7 +67,7 @@ const dev: Command = {
 };
 
 /** Makes the folder with one event to begin with. */
-async function prepareFolder(folder: string, around: CliEnvironment): Promise<void> {
+async function prepareFolder(folder: string, io: CliEnvironment): Promise<void> {
   if (existsSync(folder)) return;
   try {
     await mkdir(folder, { recursive: true });
@@ -75,7 +75,7 @@ async function prepareFolder(folder: string, around: CliEnvironment): Promise<vo
   } catch (error) {
     throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${(error as Error).message}`);
   }
-  around.say(`relay: made ${folder} with order.created.json`);
+  io.say(`relay: made ${folder} with order.created.json`);
 }
 
 function tell({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd }: CliEnvironment): void {
@@ -94,10 +94,10 @@ async function publishSaved(
   desk: Desk,
   folder: string,
   saves: AsyncIterable<SavedFile>,
-  around: CliEnvironment,
+  io: CliEnvironment,
 ): Promise<string | void> {
   try {
-    for await (const file of saves) await publish(desk, file, around);
+    for await (const file of saves) await publish(desk, file, io);
   } catch (error) {
     return `${folder} cannot be watched: ${(error as Error).message}`;
   }

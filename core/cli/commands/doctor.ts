@@ -14,26 +14,26 @@ const doctor: Command = {
     JSON_OPTION,
   ],
   examples: ["relay doctor", "relay doctor --url https://hooks.example.com/orders"],
-  async run(given, around) {
+  async run(given, io) {
     const findings: DoctorFinding[] = [];
     const asJson = given.flag("json");
-    for await (const finding of examine(given, around)) {
+    for await (const finding of examine(given, io)) {
       findings.push(finding);
-      if (!asJson) around.print(line(finding, around));
+      if (!asJson) io.print(line(finding, io));
     }
     const code = exitCode(findings);
-    if (asJson) around.print(json({ ok: code === 0, findings }));
+    if (asJson) io.print(json({ ok: code === 0, findings }));
     return code;
   },
 };
 
 /** Yields each finding at once, because some take seconds. A check that throws is a finding too. */
-async function* examine(given: Parameters<Command["run"]>[0], around: CliEnvironment): AsyncGenerator<DoctorFinding> {
+async function* examine(given: Parameters<Command["run"]>[0], io: CliEnvironment): AsyncGenerator<DoctorFinding> {
   const machine = await import("../doctor/machine.ts");
   yield machine.checkNode();
   yield* machine.checkLibraries();
   const { ConfigError } = await import("../../../config/problems.ts");
-  const loaded = await loadFor(given, around).catch((error: unknown) => {
+  const loaded = await loadFor(given, io).catch((error: unknown) => {
     if (error instanceof ConfigError) return error;
     throw error;
   });
@@ -50,7 +50,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: CliEnviron
   const { plan, file } = loaded;
   yield good("config", file ?? "built in");
   const { configWarnings } = await import("../../../config/warnings.ts");
-  for (const { path, message } of configWarnings(plan, around.env))
+  for (const { path, message } of configWarnings(plan, io.env))
     yield warn("config", `${path}: ${message}`, `see that it is meant, in ${file ?? "the environment"}`);
   const [{ checkFolder }, { checkStorage }, outside] = await Promise.all([
     import("../doctor/folder.ts"),
@@ -58,16 +58,16 @@ async function* examine(given: Parameters<Command["run"]>[0], around: CliEnviron
     import("../doctor/outside.ts"),
   ]);
   const checks: readonly [string, () => Promise<readonly DoctorFinding[]>][] = [
-    ["folder", () => checkFolder(plan, around)],
+    ["folder", () => checkFolder(plan, io)],
     ["open files", async () => [machine.checkFiles(plan)]],
-    ["tls trust", () => machine.checkTrust(plan, around.clock.now())],
-    ["server.tls", () => machine.checkOwnCertificate(plan, around.clock.now())],
-    ["address", async () => [await outside.checkAddress(plan, around)]],
-    ["storage", () => checkStorage(plan, around)],
-    ["dns", async () => [await outside.checkDns(around)]],
+    ["tls trust", () => machine.checkTrust(plan, io.clock.now())],
+    ["server.tls", () => machine.checkOwnCertificate(plan, io.clock.now())],
+    ["address", async () => [await outside.checkAddress(plan, io)]],
+    ["storage", () => checkStorage(plan, io)],
+    ["dns", async () => [await outside.checkDns(io)]],
     ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly DoctorFinding[]>] => [
       "url",
-      async () => [await outside.checkPublicUrl(url, plan, around)],
+      async () => [await outside.checkPublicUrl(url, plan, io)],
     ]),
   ];
   for (const [name, check] of checks) {

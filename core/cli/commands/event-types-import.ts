@@ -20,18 +20,18 @@ const importTypes: Command = {
     { ...JSON_OPTION, about: "print the types alone, as JSON" },
   ],
   examples: ["relay events import openapi.yaml", "relay events import openapi.yaml --output events.ts"],
-  async run(given, around) {
-    const found = openApiTypes(await parsed(await readArgument(given.args[0] ?? "", MOST_MIB, around)));
+  async run(given, io) {
+    const found = openApiTypes(await parsed(await readArgument(given.args[0] ?? "", MOST_MIB, io)));
     if (found === undefined) throw new ExitError(EX_DATAERR, "the document has no webhooks");
     const types = { ...found.types };
     const notes = [...found.notes, ...(await leaveOut(types))];
-    for (const note of notes) around.say(`relay: ${printable(note)}`);
+    for (const note of notes) io.say(`relay: ${printable(note)}`);
     const count = Object.keys(types).length;
     const output = given.text("output");
-    if (output !== undefined) writeNewFile(resolve(around.cwd, output), moduleOf(types), given.flag("force"));
-    else around.print(given.flag("json") ? json(types) : moduleOf(types).trimEnd());
+    if (output !== undefined) writeNewFile(resolve(io.cwd, output), moduleOf(types), given.flag("force"));
+    else io.print(given.flag("json") ? json(types) : moduleOf(types).trimEnd());
     const where = output === undefined ? "" : `, in ${printable(output)}`;
-    around.say(`relay: ${count} event types${where}${notes.length === 0 ? "" : `, ${notes.length} notes`}`);
+    io.say(`relay: ${count} event types${where}${notes.length === 0 ? "" : `, ${notes.length} notes`}`);
   },
 };
 

@@ -20,12 +20,12 @@ const types: Command = {
   about: "list the event types, or show the schema and the example of one",
   options: [JSON_OPTION, ...API_OPTIONS],
   examples: ["relay events types", "relay events types deposit:paid"],
-  async run(given, around) {
-    const api = await openApi(given, around);
+  async run(given, io) {
+    const api = await openApi(given, io);
     const [name] = given.args;
     if (name !== undefined) {
       const type = record<Shown>(await api.ask("GET", pathOf("event-types", name)), { name: "text" });
-      return around.print(given.flag("json") ? json(type) : describe(type));
+      return io.print(given.flag("json") ? json(type) : describe(type));
     }
     const all: Head[] = [];
     let cursor: string | undefined;
@@ -34,9 +34,9 @@ const types: Command = {
       all.push(...rows<Head>(answer, { name: "text" }));
       cursor = answer.nextCursor;
     } while (cursor !== undefined);
-    if (given.flag("json")) around.print(json(all));
-    else if (all.length === 0) around.say("relay: no event types yet");
-    else around.print(printTable(["type", "validate", "example", "description"], all.map(cellsOf)));
+    if (given.flag("json")) io.print(json(all));
+    else if (all.length === 0) io.say("relay: no event types yet");
+    else io.print(printTable(["type", "validate", "example", "description"], all.map(cellsOf)));
   },
 };
 

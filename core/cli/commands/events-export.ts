@@ -45,31 +45,30 @@ const exportEvents: Command = {
     "relay events export --key key_1 --status failed --since 2026-01-01T00:00:00Z > failed.ndjson",
     "relay events export --key key_1 --format csv --status-code 500 > refused.csv",
   ],
-  async run(given, around) {
+  async run(given, io) {
     const name = given.text("format") ?? "ndjson";
     const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
     if (format === undefined) throw usage(`--format must be ${Object.keys(FORMATS).join(" or ")}`);
-    const api = await openApi(given, around);
+    const api = await openApi(given, io);
     let cursor = given.text("cursor");
-    if (name === "csv" && cursor === undefined) around.print(COLUMNS.join(","));
+    if (name === "csv" && cursor === undefined) io.print(COLUMNS.join(","));
     let count = 0;
     for (let page = 1; ; page++) {
       try {
         const answer = await api.ask("GET", eventsPath(given, { limit: LARGEST_PAGE, cursor }));
         for (const line of rows<Line>(answer, LINE)) {
-          around.print(format(line));
+          io.print(format(line));
           count++;
         }
         cursor = answer.nextCursor;
         if (cursor === undefined) break;
-        if (page % PAGES_A_LINE === 0)
-          around.say(`relay: ${count} events, back to ${printable(answer.searchedTo ?? "")}`);
+        if (page % PAGES_A_LINE === 0) io.say(`relay: ${count} events, back to ${printable(answer.searchedTo ?? "")}`);
       } catch (error) {
-        if (cursor !== undefined) around.say(`relay: it stopped there: --cursor ${printable(cursor)} goes on`);
+        if (cursor !== undefined) io.say(`relay: it stopped there: --cursor ${printable(cursor)} goes on`);
         throw error;
       }
     }
-    around.say(`relay: ${count === 1 ? "1 event" : `${count} events`}`);
+    io.say(`relay: ${count === 1 ? "1 event" : `${count} events`}`);
   },
 };
 

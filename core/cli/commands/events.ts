@@ -41,18 +41,18 @@ const list: Command = {
   usage: "events list",
   about: "list or search the events of a key, newest first",
   options: [...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS],
-  async run(given, around) {
-    const answer = await (await openApi(given, around)).ask("GET", eventsPath(given, pageQuery(given)));
+  async run(given, io) {
+    const answer = await (await openApi(given, io)).ask("GET", eventsPath(given, pageQuery(given)));
     const all = rows<Head>(answer, HEAD);
     const { nextCursor, searchedTo } = answer;
-    if (given.flag("json")) around.print(json(all));
+    if (given.flag("json")) io.print(json(all));
     else if (all.length === 0)
-      around.say(`relay: no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`);
+      io.say(`relay: no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`);
     else {
       const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
-      around.print(printTable(["id", "type", "status", "accepted"], cells));
+      io.print(printTable(["id", "type", "status", "accepted"], cells));
     }
-    if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
+    if (nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
   },
 };
 
@@ -64,18 +64,18 @@ const show: Command = {
     { flags: "--cursor <cursor>", about: "go on with the deliveries where the last page ended" },
     ...KEY_OPTIONS,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const path = withQuery(keyPath(given, "events", given.args[0]), pageQuery(given));
-    const answer = await (await openApi(given, around)).ask("GET", path);
+    const answer = await (await openApi(given, io)).ask("GET", path);
     const { nextCursor } = answer;
     const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
     const deliveries = rows<ShownDelivery>(
       { ...answer, data: event.deliveries },
       { subscriptionId: "text", attempts: "list" },
     );
-    if (nextCursor !== undefined) around.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
-    if (given.flag("json")) return around.print(json(event));
-    around.print(
+    if (nextCursor !== undefined) io.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
+    if (given.flag("json")) return io.print(json(event));
+    io.print(
       fields([
         ["id", event.id],
         ["type", event.type],
@@ -84,8 +84,8 @@ const show: Command = {
         ["accepted", event.acceptedAt],
       ]),
     );
-    around.print(`data  ${json(event.data)}`);
-    for (const delivery of deliveries) around.print(`\n${describe(delivery)}`);
+    io.print(`data  ${json(event.data)}`);
+    for (const delivery of deliveries) io.print(`\n${describe(delivery)}`);
   },
 };
 
@@ -112,10 +112,10 @@ const erase: Command = {
   about: "erase an event with its data and its deliveries, pending ones too; there is no way back",
   options: KEY_OPTIONS,
   examples: ["relay events delete evt_01k --key key_1"],
-  async run(given, around) {
-    await (await openApi(given, around)).ask("DELETE", keyPath(given, "events", given.args[0]));
-    if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
-    else around.say(`relay: ${printable(given.args[0] ?? "")} is erased`);
+  async run(given, io) {
+    await (await openApi(given, io)).ask("DELETE", keyPath(given, "events", given.args[0]));
+    if (given.flag("json")) io.print(json({ id: given.args[0], deleted: true }));
+    else io.say(`relay: ${printable(given.args[0] ?? "")} is erased`);
   },
 };
 

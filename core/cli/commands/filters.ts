@@ -36,25 +36,23 @@ const testFilter: Command = {
     "relay subscriptions test-filter sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
     `relay subscriptions test-filter sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --filter @filter.json`,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const filter = given.text("filter");
     // Both go out byte for byte as they were given.
     const parts = [
-      await eventFields(given, around),
-      ...(filter === undefined
-        ? []
-        : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, around)}`]),
+      await eventFields(given, io),
+      ...(filter === undefined ? [] : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, io)}`]),
     ];
     const path = keyPath(given, "webhooks", given.args[0], "filter", "test");
-    const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
+    const answer = await (await openApi(given, io)).ask("POST", path, `{${parts.join(",")}}`);
     const tested = record<Tested>(answer, {
       matched: "flag",
       typeMatched: "flag",
       filterMatched: "flag",
       conditions: "list",
     });
-    if (given.flag("json")) around.print(json(tested));
-    else around.print(describe(tested));
+    if (given.flag("json")) io.print(json(tested));
+    else io.print(describe(tested));
     return tested.matched ? EX_OK : EX_REFUSED;
   },
 };

@@ -56,33 +56,31 @@ const importFile: Command = {
     "relay subscriptions import subscriptions.json --key key_1 --dry-run",
     "relay subscriptions import endpoints.json --key key_1 --format svix",
   ],
-  async run(given, around) {
+  async run(given, io) {
     const name = given.text("format") ?? "relay";
     const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
     if (format === undefined) throw usage(`--format must be one of ${Object.keys(FORMATS).join(", ")}`);
     const path = keyPath(given, "webhooks");
     const file = given.args[0] ?? "";
-    const entries = readEntries(await readArgument(file, MOST_MIB, around)).map((entry) => ({
+    const entries = readEntries(await readArgument(file, MOST_MIB, io)).map((entry) => ({
       entry,
       made: translate(entry, format),
     }));
-    warnOfReaders(file, entries, around);
-    const api = await openApi(given, around);
+    warnOfReaders(file, entries, io);
+    const api = await openApi(given, io);
     const present = createPresent(rows<Listed>(await api.ask("GET", path), LISTED));
-    const print = given.flag("json")
-      ? (one: Result) => around.print(printable(JSON.stringify(one)))
-      : printerOf(around);
+    const print = given.flag("json") ? (one: Result) => io.print(printable(JSON.stringify(one))) : printerOf(io);
     const counts = new Map<Result["result"], number>();
     // The secrets that the relay makes are in the output alone: nothing more is created where nobody reads it.
     if (!given.flag("dry-run"))
-      around.unread = { message: `nobody reads the output: stopped there; ${AGAIN}`, exitCode: EX_UNAVAILABLE };
+      io.unread = { message: `nobody reads the output: stopped there; ${AGAIN}`, exitCode: EX_UNAVAILABLE };
     for (const { entry, made } of entries) {
       const one = await settle(entry.place, made, present, given.flag("dry-run") ? undefined : { api, path });
       counts.set(one.result, (counts.get(one.result) ?? 0) + 1);
       print(one);
     }
     const sums = [...counts].map(([result, count]) => `${count} ${result}`);
-    around.say(`relay: ${sums.length === 0 ? "the file has no entries" : sums.join(", ")}`);
+    io.say(`relay: ${sums.length === 0 ? "the file has no entries" : sums.join(", ")}`);
     return counts.has("failed") ? EX_REFUSED : EX_OK;
   },
 };
@@ -131,11 +129,11 @@ async function settle(
 }
 
 /** Warns where other users of the machine can read secrets in the file. Windows has no such bits. */
-function warnOfReaders(file: string, entries: readonly { readonly made: Translated }[], around: CliEnvironment): void {
+function warnOfReaders(file: string, entries: readonly { readonly made: Translated }[], io: CliEnvironment): void {
   if (file === "-" || process.platform === "win32") return;
   const secret = entries.some(({ made }) => "body" in made && SECRETS.some((name) => made.body[name] !== undefined));
-  if (secret && (statSync(resolve(around.cwd, file)).mode & 0o044) !== 0)
-    around.say(
+  if (secret && (statSync(resolve(io.cwd, file)).mode & 0o044) !== 0)
+    io.say(
       `relay: warning: others can read ${printable(file)}, which holds secrets: chmod 600, and delete it in the end`,
     );
 }

@@ -23,13 +23,13 @@ const init: Command = {
       about: "write the package of a plug-in into the folder [file]: source, transport, storage, auth or observer",
     },
   ],
-  async run(given, around) {
+  async run(given, io) {
     const kind = given.text("plugin");
-    if (kind !== undefined) return await writePackage(kind, given.args[0], given.flag("force"), around);
-    const file = resolve(around.cwd, given.args[0] ?? CONFIG_FILE);
+    if (kind !== undefined) return await writePackage(kind, given.args[0], given.flag("force"), io);
+    const file = resolve(io.cwd, given.args[0] ?? CONFIG_FILE);
     writeNewFile(file, commentedConfig(), given.flag("force"));
-    around.say(`relay: wrote ${file}`);
-    around.say("relay: edit it, then: relay check, relay start");
+    io.say(`relay: wrote ${file}`);
+    io.say("relay: edit it, then: relay check, relay start");
   },
 };
 
@@ -38,12 +38,12 @@ async function writePackage(
   kind: string,
   folder: string | undefined,
   force: boolean,
-  around: CliEnvironment,
+  io: CliEnvironment,
 ): Promise<void> {
   const { isPluginName, packageFiles, PLUGIN_KINDS } = await import("../plugin-package/package-files.ts");
   const known = PLUGIN_KINDS.find((one) => one === kind);
   if (known === undefined) throw usage(`--plugin must be one of: ${PLUGIN_KINDS.join(", ")}`);
-  const into = resolve(around.cwd, folder ?? `my-${kind}`);
+  const into = resolve(io.cwd, folder ?? `my-${kind}`);
   const name = basename(into);
   if (!isPluginName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
   if (existsSync(into) && !statSync(into).isDirectory())
@@ -59,8 +59,8 @@ async function writePackage(
       throw new ExitError(EX_REFUSED, `${join(into, file)} cannot be written (${code})`, { cause: error });
     }
   }
-  around.say(`relay: wrote the package ${name} into ${into}`);
-  around.say(`relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test`);
+  io.say(`relay: wrote the package ${name} into ${into}`);
+  io.say(`relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test`);
 }
 
 const commentedConfig = (): string =>

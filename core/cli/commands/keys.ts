@@ -7,15 +7,15 @@ const keys: Command = {
   usage: "keys",
   about: "print fresh keys for the environment",
   options: [JSON_OPTION],
-  async run(given, around) {
+  async run(given, io) {
     const fresh = {
       RELAY_MASTER_KEY: randomBytes(32).toString("base64"),
       RELAY_SIGNING_KEY: randomBytes(32).toString("base64"),
       RELAY_WEBHOOK_KEY: randomBytes(32).toString("base64"),
       RELAY_PUBLISH_TOKEN: randomBytes(32).toString("base64url"),
     };
-    if (given.flag("json")) around.print(json(fresh));
-    else for (const [name, value] of Object.entries(fresh)) around.print(`${name}=${value}`);
+    if (given.flag("json")) io.print(json(fresh));
+    else for (const [name, value] of Object.entries(fresh)) io.print(`${name}=${value}`);
   },
 };
 

@@ -32,35 +32,34 @@ const listen: Command = {
     { flags: "--dir <folder>", about: "where its certificate authority is kept" },
     { flags: "--json", about: "print each delivery as a line of JSON" },
   ],
-  async run(given, around) {
+  async run(given, io) {
     const port = given.whole("port", 0, 65_535) ?? 8443;
     const named = given.list("secret") ?? [];
-    const waiting = named.filter((text) => secretsOf(text, around).length === 0);
+    const waiting = named.filter((text) => secretsOf(text, io).length === 0);
     const statuses = readStatuses(given.list("status") ?? ["200"]);
-    const folder = resolve(around.cwd, given.text("dir") ?? defaultFolder(around));
-    const authority = await keptAuthority(folder, around);
+    const folder = resolve(io.cwd, given.text("dir") ?? defaultFolder(io));
+    const authority = await keptAuthority(folder, io);
     let answered = 0;
     const receiver = await startReceiver({
       host: HOST,
       port,
-      clock: around.clock,
+      clock: io.clock,
       certificate: await authority.issue([HOST, "localhost", "::1"]),
-      secrets: () => named.flatMap((text) => secretsNow(text, around)),
+      secrets: () => named.flatMap((text) => secretsNow(text, io)),
       answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
       arrived: (arrival, status) =>
-        around.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, around)),
+        io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
     }).catch((error: NodeJS.ErrnoException) => {
       throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port} (${error.code ?? error.message})`, {
         cause: error,
       });
     });
-    around.say(`relay: listening at ${receiver.origin}`);
-    around.say(`relay: to let the relay call it, put this into relay.config.ts:\n`);
-    around.say(`  guard: { allow: ["${HOST}:${receiver.port}"], ca: ${JSON.stringify(join(folder, "ca.pem"))} },\n`);
-    around.say(`relay: then: relay subscriptions create ${receiver.origin}/hook --key key_1 --events deposit:paid`);
-    if (named.length === 0) around.say("relay: signatures are not checked: give --secret");
-    for (const file of waiting)
-      around.say(`relay: signatures are checked as soon as ${file.slice(1)} holds the secret`);
+    io.say(`relay: listening at ${receiver.origin}`);
+    io.say(`relay: to let the relay call it, put this into relay.config.ts:\n`);
+    io.say(`  guard: { allow: ["${HOST}:${receiver.port}"], ca: ${JSON.stringify(join(folder, "ca.pem"))} },\n`);
+    io.say(`relay: then: relay subscriptions create ${receiver.origin}/hook --key key_1 --events deposit:paid`);
+    if (named.length === 0) io.say("relay: signatures are not checked: give --secret");
+    for (const file of waiting) io.say(`relay: signatures are checked as soon as ${file.slice(1)} holds the secret`);
     await stopAsked();
     await receiver.close();
   },
@@ -71,15 +70,15 @@ const listen: Command = {
  * rotation. It may hold the whole answer of `relay subscriptions create`.
  * @throws ExitError 64 when there is a file that cannot be read, or what is given is neither `@file` nor a secret
  */
-function secretsOf(text: string, around: CliEnvironment): readonly string[] {
+function secretsOf(text: string, io: CliEnvironment): readonly string[] {
   if (!text.startsWith("@")) {
     if (SECRET_FORM.test(text)) return [text];
     // Taken for a secret, the path would make every signature wrong. What is no file may be a secret, and is not repeated.
-    if (existsSync(resolve(around.cwd, text))) throw usage(`--secret ${text} is a file: write --secret @${text}`);
+    if (existsSync(resolve(io.cwd, text))) throw usage(`--secret ${text} is a file: write --secret @${text}`);
     throw usage("--secret takes @file, or a secret itself: whsec_ and then base64");
   }
   try {
-    return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").match(/whsec_[A-Za-z0-9+/=]+/g) ?? [];
+    return readFileSync(resolve(io.cwd, text.slice(1)), "utf8").match(/whsec_[A-Za-z0-9+/=]+/g) ?? [];
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw unreadable("--secret names a file that", error);
@@ -87,11 +86,11 @@ function secretsOf(text: string, around: CliEnvironment): readonly string[] {
 }
 
 /** The same while deliveries arrive: a file that can no longer be read is named, and ends nothing. */
-function secretsNow(text: string, around: CliEnvironment): readonly string[] {
+function secretsNow(text: string, io: CliEnvironment): readonly string[] {
   try {
-    return secretsOf(text, around);
+    return secretsOf(text, io);
   } catch (error) {
-    around.say(`relay: ${(error as Error).message}`);
+    io.say(`relay: ${(error as Error).message}`);
     return [];
   }
 }

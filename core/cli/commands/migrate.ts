@@ -34,30 +34,30 @@ const migrate: Command = {
     JSON_OPTION,
   ],
   examples: ["relay migrate --to relay.redis.config.ts"],
-  async run(given, around) {
+  async run(given, io) {
     const to = given.required("to");
     const [{ openStorage }, { openSource }] = await Promise.all([
       import("../support/offline.ts"),
       import("../support/source-storage.ts"),
     ]);
-    const { plan: from } = await loadFor(given, around);
-    const target = await loadTarget(to, from, around);
-    const source = await openSource(from, around);
+    const { plan: from } = await loadFor(given, io);
+    const target = await loadTarget(to, from, io);
+    const source = await openSource(from, io);
     let records: number;
     try {
       await refuseOtherKey(source, target, from);
-      const filled = await openStorage(target, around);
+      const filled = await openStorage(target, io);
       try {
-        records = await copy(source, filled, `migration from ${from.storage.name}`, around);
+        records = await copy(source, filled, `migration from ${from.storage.name}`, io);
       } finally {
         await filled.dispose();
       }
     } finally {
       await source.dispose();
     }
-    if (given.flag("json")) around.print(json({ from: from.storage.name, to: target.storage.name, records }));
-    else around.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
-    around.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
+    if (given.flag("json")) io.print(json({ from: from.storage.name, to: target.storage.name, records }));
+    else io.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
+    io.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
   },
 };
 

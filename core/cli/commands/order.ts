@@ -15,18 +15,18 @@ const order: Command = {
   usage: "subscriptions order <subscription>",
   about: "show what of an ordered subscription waits for its turn, and what holds it up",
   options: KEY_OPTIONS,
-  async run(given, around) {
-    const answer = await (await openApi(given, around)).ask("GET", keyPath(given, "webhooks", given.args[0], "order"));
+  async run(given, io) {
+    const answer = await (await openApi(given, io)).ask("GET", keyPath(given, "webhooks", given.args[0], "order"));
     const shown = record<Order>(answer, { ordered: "flag", waiting: "number", held: "list" });
-    if (given.flag("json")) around.print(json(shown));
+    if (given.flag("json")) io.print(json(shown));
     else {
-      around.say(`relay: ${shown.ordered ? "ordered" : "not ordered"}, ${shown.waiting} waiting`);
+      io.say(`relay: ${shown.ordered ? "ordered" : "not ordered"}, ${shown.waiting} waiting`);
       const cells = shown.held.map(({ eventId = "damaged", deliveryId = "", since = "" }) => [
         eventId,
         deliveryId,
         since,
       ]);
-      if (cells.length > 0) around.print(printTable(["held by", "delivery", "since"], cells));
+      if (cells.length > 0) io.print(printTable(["held by", "delivery", "since"], cells));
     }
   },
 };
@@ -36,14 +36,14 @@ const skip: Command = {
   about: "skip failed deliveries that hold up those behind them; they stay failed and can be replayed",
   options: [{ flags: "--event <event>", about: "only the held delivery of this event" }, ...KEY_OPTIONS],
   examples: ["relay subscriptions skip sub_1 --key key_1"],
-  async run(given, around) {
-    const api = await openApi(given, around);
+  async run(given, io) {
+    const api = await openApi(given, io);
     const answer = await api.ask("POST", keyPath(given, "webhooks", given.args[0], "skip"), {
       eventId: given.text("event"),
     });
     const done = record<{ readonly skipped: number }>(answer, { skipped: "number" });
-    if (given.flag("json")) around.print(json(done));
-    else around.say(`relay: skipped ${done.skipped}`);
+    if (given.flag("json")) io.print(json(done));
+    else io.say(`relay: skipped ${done.skipped}`);
   },
 };
 

@@ -25,22 +25,22 @@ const publish: Command = {
     ...API_OPTIONS,
   ],
   examples: [`relay publish deposit:paid --key key_1 --data '{"amount":"12.50"}'`],
-  async run(given, around) {
+  async run(given, io) {
     const type = given.args[0] ?? "";
     const key = given.key();
-    const data = await readJsonOption("data", given.text("data") ?? "null", around);
+    const data = await readJsonOption("data", given.text("data") ?? "null", io);
     const managed = given.flag("as-manager");
-    const api = await openApi(given, around, managed ? "manage" : "publish");
+    const api = await openApi(given, io, managed ? "manage" : "publish");
     const path = managed ? keyPath(given, "events") : "/events";
     const keyId = managed ? undefined : key;
     const head = JSON.stringify({ type, keyId, id: given.text("id"), createdAt: given.text("created-at") });
     // The data goes out byte for byte as it was given.
     const answer = await api.ask("POST", path, `${head.slice(0, -1)},"data":${data}}`);
     const accepted = record<Accepted>(answer, { id: "text", deliveries: "number", duplicate: "flag" });
-    if (given.flag("json")) around.print(json(accepted));
+    if (given.flag("json")) io.print(json(accepted));
     else {
       const many = accepted.deliveries === 1 ? "1 delivery" : `${accepted.deliveries} deliveries`;
-      around.print(`${printable(accepted.id)}  ${accepted.duplicate ? "known already" : "accepted"}, ${many}`);
+      io.print(`${printable(accepted.id)}  ${accepted.duplicate ? "known already" : "accepted"}, ${many}`);
     }
   },
 };

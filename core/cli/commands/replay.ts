@@ -37,29 +37,29 @@ const replay: Command = {
     "relay replay --key key_1 --since 2026-11-20T10:00:00Z --dry-run",
     "relay replay --key key_1 --subscription sub_1 --per-second 10",
   ],
-  run: (given, around) => (given.args[0] === undefined ? many(given, around) : one(given, around, given.args[0])),
+  run: (given, io) => (given.args[0] === undefined ? many(given, io) : one(given, io, given.args[0])),
 };
 
-async function one(given: Given, around: CliEnvironment, id: string): Promise<void> {
+async function one(given: Given, io: CliEnvironment, id: string): Promise<void> {
   const alone = [
     ...MANY_ONLY.filter((name) => given.text(name) !== undefined),
     ...(given.flag("dry-run") ? ["dry-run"] : []),
   ];
   if (alone.length > 0) throw usage(`--${alone[0]} is for many events, not for one`);
   const body = { subscriptionId: given.text("subscription"), ...(given.flag("force") && { force: true }) };
-  const answer = await (await openApi(given, around)).ask("POST", keyPath(given, "events", id, "replay"), body);
+  const answer = await (await openApi(given, io)).ask("POST", keyPath(given, "events", id, "replay"), body);
   const { deliveries } = record<{ readonly deliveries: number }>(answer, { deliveries: "number" });
-  if (given.flag("json")) around.print(json(answer.data));
-  else around.print(sentence(deliveries));
+  if (given.flag("json")) io.print(json(answer.data));
+  else io.print(sentence(deliveries));
 }
 
-async function many(given: Given, around: CliEnvironment): Promise<void> {
+async function many(given: Given, io: CliEnvironment): Promise<void> {
   if (given.flag("force")) throw usage("--force is for one event, not for many");
   const subscription = given.text("subscription");
   const path = keyPath(given, ...(subscription === undefined ? [] : ["webhooks", subscription]), "replay");
   const limit = given.whole("limit", 1, MOST) ?? MOST;
   const perSecond = given.whole("per-second", 1, 1_000) ?? PER_SECOND;
-  const api = await openApi(given, around);
+  const api = await openApi(given, io);
   // One request: the relay spreads the deliveries over time itself. A second one would take those that have failed again
   // meanwhile, which are the oldest, before those that have not gone out yet.
   const body = {
@@ -74,17 +74,15 @@ async function many(given: Given, around: CliEnvironment): Promise<void> {
     replayed: "number",
     more: "flag",
   });
-  tell(given, around, moved, perSecond);
+  tell(given, io, moved, perSecond);
 }
 
-function tell(given: Given, around: CliEnvironment, moved: Moved, perSecond: number): void {
-  if (given.flag("json")) around.print(json(moved));
+function tell(given: Given, io: CliEnvironment, moved: Moved, perSecond: number): void {
+  if (given.flag("json")) io.print(json(moved));
   else if (given.flag("dry-run"))
-    around.print(
-      moved.matched === 1 ? "1 delivery would go out again" : `${moved.matched} deliveries would go out again`,
-    );
-  else around.print(`${sentence(moved.replayed)}${over(moved.replayed / perSecond)}`);
-  if (moved.more) around.say("relay: there are more than that");
+    io.print(moved.matched === 1 ? "1 delivery would go out again" : `${moved.matched} deliveries would go out again`);
+  else io.print(`${sentence(moved.replayed)}${over(moved.replayed / perSecond)}`);
+  if (moved.more) io.say("relay: there are more than that");
 }
 
 const sentence = (count: number): string =>

@@ -15,7 +15,7 @@ const restore: Command = {
   about: "put a backup back into an empty storage, while no relay uses it",
   options: [JSON_OPTION, ...CONFIG_OPTIONS],
   examples: ["relay restore relay-backup.ndjson --data-dir ./data"],
-  async run(given, around) {
+  async run(given, io) {
     const [file = ""] = given.args;
     // The whole file is checked before anything is written.
     const { lines, sha256 } = await inspect(linesOf(file)).catch((error: unknown) => {
@@ -25,12 +25,12 @@ const restore: Command = {
       if (code !== undefined) throw usage(`${file} cannot be read (${code})`);
       throw error;
     });
-    const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("../support/offline.ts")]);
-    const storage = await openStorage(plan, around);
+    const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, io), import("../support/offline.ts")]);
+    const storage = await openStorage(plan, io);
     try {
       const filling = `restore ${sha256}`;
       await beginFilling(storage, filling);
-      const progress = progressBar(around.stderr, "restored", lines, around.clock.monotonic);
+      const progress = progressBar(io.stderr, "restored", lines, io.clock.monotonic);
       for await (const changes of batches(linesOf(file))) {
         await storage.commit(changes.filter(({ key }) => key !== FILLING));
         progress.add(changes.length);
@@ -41,9 +41,9 @@ const restore: Command = {
     } finally {
       await storage.dispose();
     }
-    if (given.flag("json")) around.print(json({ file, lines, sha256, storage: plan.storage.name }));
-    else around.print(`restored ${lines} records and changes into ${plan.storage.name}`);
-    around.say("relay: start it with the master key that it had: keys/master, or RELAY_MASTER_KEY");
+    if (given.flag("json")) io.print(json({ file, lines, sha256, storage: plan.storage.name }));
+    else io.print(`restored ${lines} records and changes into ${plan.storage.name}`);
+    io.say("relay: start it with the master key that it had: keys/master, or RELAY_MASTER_KEY");
   },
 };
 

@@ -28,38 +28,38 @@ const rekey: Command = {
     ...API_OPTIONS,
   ],
   examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
-  async run(given, around) {
+  async run(given, io) {
     // Before any file is made: does the relay answer, and accept the token?
-    await (await openApi(given, around, "stepped-up")).ask("GET", "/relay/status");
-    const old = await prepare(given, around);
+    await (await openApi(given, io, "stepped-up")).ask("GET", "/relay/status");
+    const old = await prepare(given, io);
     let sealed = 0;
     for (;;) {
-      const api = await openApi(given, around, "stepped-up");
+      const api = await openApi(given, io, "stepped-up");
       const shape = { state: "text", sealed: "number", unreadable: "list" } as const;
       const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), shape);
       sealed = Math.max(sealed, came.sealed);
       if (came.state === "running") {
-        if (around.stderr.isTTY) around.stderr.write(`\rrelay: ${sealed} subscriptions sealed again`);
+        if (io.stderr.isTTY) io.stderr.write(`\rrelay: ${sealed} subscriptions sealed again`);
         continue;
       }
-      if (around.stderr.isTTY) around.stderr.write("\n");
-      if (given.flag("json")) around.print(json({ ...came, sealed }));
+      if (io.stderr.isTTY) io.stderr.write("\n");
+      if (given.flag("json")) io.print(json({ ...came, sealed }));
       if (came.state === "blocked") {
         const names = came.unreadable.join(", ");
         throw new ExitError(EX_REFUSED, `no key opens the secrets of ${names}: give the older key too, or rotate them`);
       }
-      if (!given.flag("json")) around.print(`${sealed} subscriptions sealed again; nothing needs the old key any more`);
-      if (old !== undefined) around.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
+      if (!given.flag("json")) io.print(`${sealed} subscriptions sealed again; nothing needs the old key any more`);
+      if (old !== undefined) io.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
       return EX_OK;
     }
   },
 };
 
 /** Puts the new key beside the old one, where that is a file here. Resolves to the path that the old one will have. */
-async function prepare(given: Given, around: CliEnvironment): Promise<string | undefined> {
+async function prepare(given: Given, io: CliEnvironment): Promise<string | undefined> {
   const chosen = given.text("new");
   if (given.text("url") !== undefined && chosen === undefined) return undefined;
-  const { plan } = await loadFor(given, around);
+  const { plan } = await loadFor(given, io);
   const folder = keyFolder(plan.dataDir);
   if (plan.keys.master !== undefined || !existsSync(join(folder, MASTER))) {
     if (chosen === undefined) return undefined;
@@ -67,17 +67,17 @@ async function prepare(given: Given, around: CliEnvironment): Promise<string | u
       "the master key is given from outside: set the new one there, and the old one as RELAY_MASTER_KEY_OLDER";
     throw new ExitError(EX_CONFIG, message);
   }
-  const next = chosen === undefined ? randomBytes(32).toString("base64") : await readKey(chosen, around);
+  const next = chosen === undefined ? randomBytes(32).toString("base64") : await readKey(chosen, io);
   const path = join(folder, NEXT_MASTER);
   const { text, made } = await keyFile(path, () => next);
   if (chosen !== undefined && text !== next)
     throw new ExitError(EX_CONFIG, `${path} holds another key already: finish with that one first (without --new)`);
-  around.say(made ? `relay: made ${path}` : `relay: going on with ${path}`);
+  io.say(made ? `relay: made ${path}` : `relay: going on with ${path}`);
   return join(folder, OLD_MASTER);
 }
 
-async function readKey(from: string, around: CliEnvironment): Promise<string> {
-  const text = (await readSecretText("new", from, around)).trim();
+async function readKey(from: string, io: CliEnvironment): Promise<string> {
+  const text = (await readSecretText("new", from, io)).trim();
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text))
     throw usage("the new key must be 32 bytes in base64: relay keys prints one");
   return text;

@@ -29,24 +29,24 @@ const start: Command = {
       about: "stop when the standard input ends: for a program that starts a relay of its own",
     },
   ],
-  async run(given, around) {
+  async run(given, io) {
     // Copied now, because reading the config adds to the process's own.
-    const env = { ...around.env };
+    const env = { ...io.env };
     const host = given.text("host");
     const port = given.whole("port", 0, 65_535);
     const logLevel = given.text("log-level");
-    if (given.flag("until-stdin-ends")) stopWithStdin(around);
+    if (given.flag("until-stdin-ends")) stopWithStdin(io);
     try {
-      const { plan, file, flags } = await loadFor(given, around, {
+      const { plan, file, flags } = await loadFor(given, io, {
         ...(host !== undefined && { host }),
         ...(port !== undefined && { port }),
         ...(logLevel !== undefined && { logLevel }),
       });
-      const by: StartedBy = { flags, env, cwd: around.cwd };
-      return await runRelay(plan, around, file, rereader(given, env, around.cwd), by);
+      const by: StartedBy = { flags, env, cwd: io.cwd };
+      return await runRelay(plan, io, file, rereader(given, env, io.cwd), by);
     } catch (error) {
-      if (around.stderr.isTTY) throw error;
-      return writeFailure(error, createRunLog(around), isDetailed(around));
+      if (io.stderr.isTTY) throw error;
+      return writeFailure(error, createRunLog(io), isDetailed(io));
     }
   },
 };
@@ -78,7 +78,7 @@ const TIDY_AFTER_MS = 1_000;
  */
 export async function runRelay(
   plan: Plan,
-  around: CliEnvironment,
+  io: CliEnvironment,
   file?: string,
   reread?: ReturnType<typeof rereader>,
   by?: StartedBy,
@@ -88,13 +88,11 @@ export async function runRelay(
   const { transformSpawner } = await import("../support/transform-processes.ts");
   const transforms = by && transformSpawner(by);
   const sideThread = by && sideSpawner(plan, by, log);
-  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env, transforms, sideThread };
+  const parts = { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms, sideThread };
   const threads = by === undefined ? 1 : await threadsOf(plan, log);
   const relay =
-    by === undefined || threads === 1
-      ? await oneNode(plan, parts)
-      : await severalNodes(plan, threads, parts, by, around);
-  const runLog = createRunLog(around);
+    by === undefined || threads === 1 ? await oneNode(plan, parts) : await severalNodes(plan, threads, parts, by, io);
+  const runLog = createRunLog(io);
   const asked = Promise.withResolvers<void>();
   let signals = 0;
   let stopping: { readonly signal: string; readonly began: number } | undefined;
@@ -102,10 +100,10 @@ export async function runRelay(
     signals += 1;
     // 128 + the signal's number, as shells have it.
     if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
-    stopping = { signal: name, began: around.clock.monotonic() };
+    stopping = { signal: name, began: io.clock.monotonic() };
     runLog.info(`stopping (${name})`, "stopping", { signal: name });
     asked.resolve(relay.stop());
-    void around.clock.sleep(around.clock.now() + plan.server.shutdownMs + STUCK_MS).then(() => {
+    void io.clock.sleep(io.clock.now() + plan.server.shutdownMs + STUCK_MS).then(() => {
       runLog.error("did not stop in time", "did not stop in time", { signal: name, exitCode: EX_TEMPFAIL });
       process.exit(EX_TEMPFAIL);
     });
@@ -115,7 +113,7 @@ export async function runRelay(
   const uncaught = (error: unknown): void => {
     if (relay.blame(error)) return;
     const code = writeFailure(error, runLog, true);
-    if (around.stderr.isTTY) around.say(error instanceof Error ? String(error.stack) : String(error));
+    if (io.stderr.isTTY) io.say(error instanceof Error ? String(error.stack) : String(error));
     process.exit(code);
   };
   const hangUp = (): void => void started.promise.then(reload, () => undefined);
@@ -124,8 +122,8 @@ export async function runRelay(
   try {
     const { url, made } = await relay.start();
     greet(plan, runLog, { url, made, file });
-    void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(
-      () => keepHeapTidy(around.clock, over.signal),
+    void io.clock.sleep(io.clock.now() + TIDY_AFTER_MS, over.signal).then(
+      () => keepHeapTidy(io.clock, over.signal),
       () => undefined,
     );
     started.resolve();
@@ -142,7 +140,7 @@ export async function runRelay(
     process.off("uncaughtException", uncaught);
   }
   if (stopping !== undefined) {
-    const durationMs = Math.round(around.clock.monotonic() - stopping.began);
+    const durationMs = Math.round(io.clock.monotonic() - stopping.began);
     runLog.info(`stopped after ${durationMs} ms`, "stopped", { signal: stopping.signal, durationMs });
   }
 }

@@ -23,38 +23,34 @@ const status: Command = {
     JSON_OPTION,
     ...API_OPTIONS,
   ],
-  async run(given, around) {
+  async run(given, io) {
     if (given.flag("ready")) {
-      const { url, ready, parts } = await askReady(given, around);
-      if (given.flag("json")) around.print(json({ ready, parts: Object.fromEntries(parts) }));
-      else around.print(fields([["relay", url], ...parts]));
+      const { url, ready, parts } = await askReady(given, io);
+      if (given.flag("json")) io.print(json({ ready, parts: Object.fromEntries(parts) }));
+      else io.print(fields([["relay", url], ...parts]));
       return ready ? EX_OK : EX_TEMPFAIL;
     }
-    const api = await openApi(given, around);
+    const api = await openApi(given, io);
     const answer = await api.ask("GET", "/relay/status");
     const now = record<Status>(answer, { node: "any", storage: "any", backlog: "any" });
-    if (given.flag("json")) around.print(json(now));
-    else around.print(readable(api.base, now, around));
+    if (given.flag("json")) io.print(json(now));
+    else io.print(readable(api.base, now, io));
   },
 };
 
-function readable(
-  base: string,
-  { node, storage, backlog, parts = {}, ...more }: Status,
-  around: CliEnvironment,
-): string {
+function readable(base: string, { node, storage, backlog, parts = {}, ...more }: Status, io: CliEnvironment): string {
   const wrong = Object.entries(parts).filter(([, part]) => part.ready !== true);
   const ready =
     wrong.length === 0
-      ? paint(around.stdout, "green", "ready")
+      ? paint(io.stdout, "green", "ready")
       : paint(
-          around.stdout,
+          io.stdout,
           "red",
           `not ready: ${printable(wrong.map(([name, { state }]) => `${name} ${state ?? ""}`.trim()).join(", "))}`,
         );
   const { version, state, uptimeMs, rssBytes, ...where } = node;
   const { waiting, leased, underWay, oldestDueAt } = backlog;
-  const late = typeof oldestDueAt === "string" ? around.clock.now() - Date.parse(oldestDueAt) : 0;
+  const late = typeof oldestDueAt === "string" ? io.clock.now() - Date.parse(oldestDueAt) : 0;
   const rows: (readonly [string, string | number | undefined])[] = [
     ["relay", `${base}, version ${text(version)}, ${text(state)} for ${span(uptimeMs)}`],
     [

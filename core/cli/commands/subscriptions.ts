@@ -65,13 +65,13 @@ const list: Command = {
   usage: "subscriptions list",
   about: "list the subscriptions of a key",
   options: KEY_OPTIONS,
-  async run(given, around) {
-    const all = rows<Shown>(await (await openApi(given, around)).ask("GET", keyPath(given, "webhooks")), SHOWN);
-    if (given.flag("json")) around.print(json(all));
-    else if (all.length === 0) around.say("relay: this key has no subscriptions");
+  async run(given, io) {
+    const all = rows<Shown>(await (await openApi(given, io)).ask("GET", keyPath(given, "webhooks")), SHOWN);
+    if (given.flag("json")) io.print(json(all));
+    else if (all.length === 0) io.say("relay: this key has no subscriptions");
     else {
       const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
-      around.print(printTable(["id", "status", "url", "events"], cells));
+      io.print(printTable(["id", "status", "url", "events"], cells));
     }
   },
 };
@@ -85,15 +85,15 @@ const create: Command = {
     'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
     "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid --secret @secret",
   ],
-  async run(given, around) {
+  async run(given, io) {
     const events = given.list("events");
     if (events === undefined) throw usage("--events is missing");
     const description = given.text("description");
-    const secret = await readSecret(given.text("secret"), around);
+    const secret = await readSecret(given.text("secret"), io);
     const status = given.flag("disabled") ? "disabled" : undefined;
-    const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, around) };
-    const api = await openApi(given, around);
-    show(await api.ask("POST", keyPath(given, "webhooks"), body), given, around);
+    const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, io) };
+    const api = await openApi(given, io);
+    show(await api.ask("POST", keyPath(given, "webhooks"), body), given, io);
   },
 };
 
@@ -112,21 +112,21 @@ const update: Command = {
     "relay subscriptions update sub_1 --key key_1 --status active",
     "relay subscriptions update sub_1 --key key_1 --header 'X-Tenant: 7' --retry none",
   ],
-  async run(given, around) {
+  async run(given, io) {
     const body = {
       url: given.text("to"),
       events: given.list("events"),
       status: given.text("status"),
       description: given.text("description"),
-      ...fieldOptions(given, around),
+      ...fieldOptions(given, io),
     };
     if (Object.values(body).every((value) => value === undefined)) {
       throw usage(
         "nothing to change: give --to, --events, --status, --description, --header, --filter, --transform, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
       );
     }
-    const api = await openApi(given, around);
-    show(await api.ask("PATCH", keyPath(given, "webhooks", given.args[0]), body), given, around);
+    const api = await openApi(given, io);
+    show(await api.ask("PATCH", keyPath(given, "webhooks", given.args[0]), body), given, io);
   },
 };
 
@@ -134,10 +134,10 @@ const remove: Command = {
   usage: "subscriptions delete <subscription>",
   about: "delete a subscription and cancel its deliveries; there is no way back",
   options: KEY_OPTIONS,
-  async run(given, around) {
-    await (await openApi(given, around)).ask("DELETE", keyPath(given, "webhooks", given.args[0]));
-    if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
-    else around.say(`relay: ${printable(given.args[0] ?? "")} is deleted`);
+  async run(given, io) {
+    await (await openApi(given, io)).ask("DELETE", keyPath(given, "webhooks", given.args[0]));
+    if (given.flag("json")) io.print(json({ id: given.args[0], deleted: true }));
+    else io.say(`relay: ${printable(given.args[0] ?? "")} is deleted`);
   },
 };
 
@@ -148,12 +148,12 @@ const rotate: Command = {
     { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
     ...KEY_OPTIONS,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const overlapSeconds = given.whole("overlap", 0, 604_800);
     const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
-    const api = await openApi(given, around, "stepped-up");
+    const api = await openApi(given, io, "stepped-up");
     const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
-    show(await api.ask("POST", path, body), given, around);
+    show(await api.ask("POST", path, body), given, io);
   },
 };
 
@@ -161,26 +161,24 @@ const test: Command = {
   usage: "subscriptions test <subscription>",
   about: "send relay:ping, or the example of an event type, now and once, and show the result",
   options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
-  async run(given, around) {
+  async run(given, io) {
     const path = keyPath(given, "webhooks", given.args[0], "test");
     const type = given.text("type");
     const body = type === undefined ? undefined : { type };
-    const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path, body), {});
+    const attempt = record<Sent>(await (await openApi(given, io)).ask("POST", path, body), {});
     const good = attempt.statusCode !== undefined && attempt.statusCode >= 200 && attempt.statusCode < 300;
-    if (given.flag("json")) around.print(json(attempt));
+    if (given.flag("json")) io.print(json(attempt));
     else {
       const came = attempt.error ?? `status ${attempt.statusCode ?? "?"}`;
       const detail = attempt.detail === undefined ? "" : `: ${attempt.detail}`;
-      around.print(
-        printable(`${good ? "delivered" : "failed"}, ${came}${detail}, after ${attempt.durationMs ?? "?"} ms`),
-      );
+      io.print(printable(`${good ? "delivered" : "failed"}, ${came}${detail}, after ${attempt.durationMs ?? "?"} ms`));
     }
     return good ? EX_OK : EX_REFUSED;
   },
 };
 
-async function readSecret(from: string | undefined, around: CliEnvironment): Promise<string | undefined> {
-  const secret = from && (await readSecretText("secret", from, around)).trim();
+async function readSecret(from: string | undefined, io: CliEnvironment): Promise<string | undefined> {
+  const secret = from && (await readSecretText("secret", from, io)).trim();
   if (secret === "") throw usage("--secret names a place that is empty");
   return secret;
 }
@@ -194,11 +192,11 @@ const status = (one: Shown): string =>
 const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
   `${orderBy === undefined ? "all" : `by ${[orderBy].flat().join(".")}`}, a failed one: ${onFailed}`;
 
-function show(answer: ApiAnswer, given: Given, around: CliEnvironment): void {
+function show(answer: ApiAnswer, given: Given, io: CliEnvironment): void {
   const one = record<Shown>(answer, SHOWN);
-  if (given.flag("json")) around.print(json(one));
+  if (given.flag("json")) io.print(json(one));
   else {
-    around.print(
+    io.print(
       fields([
         ["id", one.id],
         ["url", one.url],
@@ -226,10 +224,9 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): void {
         ["old secret ends", one.previousSecretExpiresAt ?? undefined],
       ]),
     );
-    if (one.secret !== undefined)
-      around.say("relay: the secret is shown this once; keep it where the receiver finds it");
+    if (one.secret !== undefined) io.say("relay: the secret is shown this once; keep it where the receiver finds it");
   }
-  for (const warning of answer.warnings ?? []) around.say(`relay: warning: ${printable(warning)}`);
+  for (const warning of answer.warnings ?? []) io.say(`relay: warning: ${printable(warning)}`);
 }
 
 const MORE = [...filters, ...transforms, ...imports, ...orders];

@@ -26,12 +26,12 @@ const tail: Command = {
   about: "follow what happens on a key: events, attempts, changes",
   options: [KEY_OPTION, { flags: "--count <n>", about: "end after so many lines" }, JSON_OPTION, ...API_OPTIONS],
   examples: ["relay tail --key key_1", "relay tail --key key_1 --json | jq .statusCode"],
-  async run(given, around) {
+  async run(given, io) {
     // Waits between streams must not let the process end.
     const { port1: alive } = new MessageChannel();
     alive.ref();
     try {
-      await follow(given, around);
+      await follow(given, io);
       return EX_OK;
     } finally {
       alive.close();
@@ -40,14 +40,14 @@ const tail: Command = {
 };
 
 /** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
-async function follow(given: Given, around: CliEnvironment): Promise<void> {
+async function follow(given: Given, io: CliEnvironment): Promise<void> {
   const path = keyPath(given, "stream");
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
   const enough = Promise.withResolvers<void>();
   const isNew = onlyOnce();
   const tell = (told: Told): void => {
     if (left <= 0 || !isNew(told)) return;
-    around.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, around));
+    io.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, io));
     if (--left <= 0) enough.resolve();
   };
   let current: AbortController | undefined;
@@ -55,23 +55,23 @@ async function follow(given: Given, around: CliEnvironment): Promise<void> {
   while (left > 0) {
     const next = new AbortController();
     try {
-      const stream = await (await openApi(given, around)).follow(path, next.signal);
-      if (current === undefined) around.say(`relay: following ${given.key()}; Ctrl-C ends it`);
-      if (lost) around.say("relay: it is back");
+      const stream = await (await openApi(given, io)).follow(path, next.signal);
+      if (current === undefined) io.say(`relay: following ${given.key()}; Ctrl-C ends it`);
+      if (lost) io.say("relay: it is back");
       lost = false;
       // The new stream is open before the old one closes, so that no message is lost between them.
       current?.abort();
       current = next;
-      const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
+      const renew = io.clock.sleep(io.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
       const ended = pump(stream, tell).then(() => true);
       // A relay that is stopping ends each stream at once: it is not asked again without a pause.
-      if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(around, BREATH_MS);
+      if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(io, BREATH_MS);
     } catch (error) {
       // A relay that answered before may come back.
       if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
-      if (!lost) around.say("relay: it went away; waiting for it");
+      if (!lost) io.say("relay: it went away; waiting for it");
       lost = true;
-      await rest(around, AGAIN_MS);
+      await rest(io, AGAIN_MS);
     }
   }
   current?.abort();

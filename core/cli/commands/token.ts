@@ -17,16 +17,16 @@ const token: Command = {
     JSON_OPTION,
     ...CONFIG_OPTIONS,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const ttlSeconds = given.whole("ttl", 1, 86_400) ?? 900;
     const keys = given.list("keys");
     const wrong = keys?.find((key) => key !== "*" && !isKeyId(key));
     if (wrong !== undefined) throw usage(`--keys: ${wrong} is no id of an API key`);
     const sub = given.text("sub");
     const access = readAccess(given);
-    const { plan } = await loadFor(given, around);
+    const { plan } = await loadFor(given, io);
     const { signToken } = await import("../support/local-relay.ts");
-    const text = await signToken(plan, around, {
+    const text = await signToken(plan, io, {
       mfa: given.flag("mfa"),
       ttlSeconds,
       access,
@@ -34,9 +34,9 @@ const token: Command = {
       ...(keys !== undefined && !keys.includes("*") && { keys }),
     });
     if (given.flag("json")) {
-      const expiresAt = new Date(around.clock.now() + ttlSeconds * 1_000).toISOString();
-      around.print(json({ token: text, expiresAt }));
-    } else around.print(text);
+      const expiresAt = new Date(io.clock.now() + ttlSeconds * 1_000).toISOString();
+      io.print(json({ token: text, expiresAt }));
+    } else io.print(text);
   },
 };
 

@@ -25,15 +25,15 @@ const testTransform: Command = {
     "relay subscriptions test-transform sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
     `relay subscriptions test-transform sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --transform slack`,
   ],
-  async run(given, around) {
-    const parts = [await eventFields(given, around)];
+  async run(given, io) {
+    const parts = [await eventFields(given, io)];
     const name = given.text("transform");
     if (name !== undefined) parts.push(`"transform":${name === "none" ? "null" : JSON.stringify(name)}`);
     const path = keyPath(given, "webhooks", given.args[0], "transform", "test");
-    const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
+    const answer = await (await openApi(given, io)).ask("POST", path, `{${parts.join(",")}}`);
     const tested = record<Tested>(answer, { made: "flag", body: "any", error: "any" });
-    if (given.flag("json")) around.print(json(tested));
-    else around.print(printable(tested.body ?? `makes no body: ${tested.error ?? ""}`));
+    if (given.flag("json")) io.print(json(tested));
+    else io.print(printable(tested.body ?? `makes no body: ${tested.error ?? ""}`));
     return tested.made ? EX_OK : EX_REFUSED;
   },
 };

@@ -26,11 +26,11 @@ const list: Command = {
   usage: "users list",
   about: "list the accounts",
   options: COMMON,
-  run: (given, around) =>
-    withUsers(given, around, async (users) => {
+  run: (given, io) =>
+    withUsers(given, io, async (users) => {
       const all = await users.list();
-      if (given.flag("json")) return around.print(json(all.map(shown)));
-      if (all.length === 0) return around.say("relay: there are no accounts");
+      if (given.flag("json")) return io.print(json(all.map(shown)));
+      if (all.length === 0) return io.say("relay: there are no accounts");
       const rows = all.map((one) => [
         one.damaged === true ? `${one.username} (damaged)` : one.username,
         one.keys.join(","),
@@ -39,7 +39,7 @@ const list: Command = {
         shown(one).createdAt,
         shown(one).lastLoginAt ?? "never",
       ]);
-      around.print(printTable(["user", "keys", "access", "second factor", "created", "last login"], rows));
+      io.print(printTable(["user", "keys", "access", "second factor", "created", "last login"], rows));
     }),
 };
 
@@ -53,18 +53,18 @@ const add: Command = {
     ...COMMON,
   ],
   examples: ["relay users add alice", 'printf %s "$PASSWORD" | relay users add alice --password -'],
-  async run(given, around) {
+  async run(given, io) {
     const [username = ""] = given.args;
     const keys = given.list("keys") ?? ["*"];
     const access = readAccess(given) ?? "manage";
-    const chosen = await readPassword(given, around);
+    const chosen = await readPassword(given, io);
     const password = chosen ?? fresh();
     // An account may be made before the first start.
     const make = async (users: Users): Promise<void> => {
       await users.add({ username, password, keys, access });
-      told(given, around, "made", username, chosen === undefined ? password : undefined);
+      told(given, io, "made", username, chosen === undefined ? password : undefined);
     };
-    return withUsers(given, around, make, "made");
+    return withUsers(given, io, make, "made");
   },
 };
 
@@ -72,11 +72,11 @@ const remove: Command = {
   usage: "users remove <name>",
   about: "remove an account and end its sessions",
   options: COMMON,
-  run: (given, around) =>
-    withUsers(given, around, async (users) => {
+  run: (given, io) =>
+    withUsers(given, io, async (users) => {
       const [username = ""] = given.args;
       await users.remove(username);
-      told(given, around, "removed", username);
+      told(given, io, "removed", username);
     }),
 };
 
@@ -89,19 +89,19 @@ const reset: Command = {
     PASSWORD,
     ...COMMON,
   ],
-  async run(given, around) {
+  async run(given, io) {
     const [username = ""] = given.args;
     const totpOff = given.flag("totp-off");
-    const chosen = await readPassword(given, around);
+    const chosen = await readPassword(given, io);
     const access = readAccess(given);
     const password = chosen ?? (totpOff || access !== undefined ? undefined : fresh());
-    return withUsers(given, around, async (users) => {
+    return withUsers(given, io, async (users) => {
       await users.reset(username, {
         ...(password !== undefined && { password }),
         ...(totpOff && { totp: false as const }),
         ...(access !== undefined && { access }),
       });
-      told(given, around, "reset", username, chosen === undefined ? password : undefined);
+      told(given, io, "reset", username, chosen === undefined ? password : undefined);
     });
   },
 };
@@ -110,24 +110,24 @@ const totp: Command = {
   usage: "users totp <name>",
   about: "give an account a second factor: shows its QR code; then again with --code",
   options: [{ flags: "--code <code>", about: "the first code of the authenticator app: turns it on" }, ...COMMON],
-  run: (given, around) =>
-    withUsers(given, around, async (users) => {
+  run: (given, io) =>
+    withUsers(given, io, async (users) => {
       const [username = ""] = given.args;
       const code = given.text("code");
       if (code !== undefined) {
         const { recoveryCodes } = await users.confirmTotp(username, code);
-        around.say(`relay: the second factor of ${printable(username)} is on; these codes replace it once each:`);
-        around.print(given.flag("json") ? json({ username, recoveryCodes }) : recoveryCodes.join("\n"));
+        io.say(`relay: the second factor of ${printable(username)} is on; these codes replace it once each:`);
+        io.print(given.flag("json") ? json({ username, recoveryCodes }) : recoveryCodes.join("\n"));
         return;
       }
       const { uri } = await users.beginTotp(username);
-      if (given.flag("json")) return around.print(json({ username, uri }));
-      if (around.stdout.isTTY) {
+      if (given.flag("json")) return io.print(json({ username, uri }));
+      if (io.stdout.isTTY) {
         const { renderUnicodeCompact } = await import("uqr");
-        around.print(renderUnicodeCompact(uri, { border: 2 }));
+        io.print(renderUnicodeCompact(uri, { border: 2 }));
       }
-      around.print(uri);
-      around.say(`relay: scan it, then: relay users totp ${printable(username)} --code <code>`);
+      io.print(uri);
+      io.say(`relay: scan it, then: relay users totp ${printable(username)} --code <code>`);
     }),
 };
 
@@ -139,15 +139,15 @@ const shown = ({ createdAt, lastLoginAt, ...account }: Account) => ({
 });
 
 /** Says on stderr what was done, and prints a generated password on stdout. */
-function told(given: Given, around: CliEnvironment, done: string, username: string, password?: string): void {
-  around.say(`relay: ${done} the account ${printable(username)}`);
-  if (given.flag("json")) around.print(json({ username, done, password }));
-  else if (password !== undefined) around.print(password);
+function told(given: Given, io: CliEnvironment, done: string, username: string, password?: string): void {
+  io.say(`relay: ${done} the account ${printable(username)}`);
+  if (given.flag("json")) io.print(json({ username, done, password }));
+  else if (password !== undefined) io.print(password);
 }
 
-async function readPassword(given: Given, around: CliEnvironment): Promise<string | undefined> {
+async function readPassword(given: Given, io: CliEnvironment): Promise<string | undefined> {
   const from = given.text("password");
-  return from && (await readSecretText("password", from, around)).replace(/\r?\n$/, "");
+  return from && (await readSecretText("password", from, io)).replace(/\r?\n$/, "");
 }
 
 export const commands: readonly Command[] = [list, add, remove, reset, totp];

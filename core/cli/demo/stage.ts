@@ -53,8 +53,8 @@ export interface Stage {
 const KEY = "key_demo";
 const PATIENCE_MS = 8_000;
 
-export async function openStage(around: CliEnvironment): Promise<Stage> {
-  const { clock } = around;
+export async function openStage(io: CliEnvironment): Promise<Stage> {
+  const { clock } = io;
   const folder = await mkdtemp(join(tmpdir(), "relay-demo-")).catch((error: NodeJS.ErrnoException) => {
     throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()} (${error.code ?? error.message})`);
   });
@@ -82,7 +82,7 @@ export async function openStage(around: CliEnvironment): Promise<Stage> {
   const file = join(folder, "relay.config.ts");
   await writeFile(join(folder, "ca.pem"), authority.ca);
   await writeFile(file, CONFIG);
-  const relay = spawnRelay(["start", "--config", file], around);
+  const relay = spawnRelay(["start", "--config", file], io);
   let closed: Promise<number | string> | undefined;
   const close = async (): Promise<number | string> => {
     const code = await relay.stop();
@@ -96,13 +96,13 @@ export async function openStage(around: CliEnvironment): Promise<Stage> {
     receiverUrl: receiver.origin,
   };
   const relayUrl = await relay.listening.catch(async (error: unknown) => {
-    around.say(relay.output());
+    io.say(relay.output());
     await stage.close();
     throw error;
   });
   // The commands' own client, with tokens signed by the key that the relay has just made.
   const given = readGiven([], { url: [relayUrl], config: [file] });
-  const inside: CliEnvironment = { ...around, env: {} };
+  const inside: CliEnvironment = { ...io, env: {} };
   const api = await openApi(given, inside);
   const publisher = await openApi(given, inside, "publish");
 

@@ -42,7 +42,7 @@ interface Subscribed {
 }
 
 /** @throws ExitError 69 when the folder cannot be used or the relay does not start */
-export async function openDesk({ folder, port, answer, arrived }: DeskOptions, around: CliEnvironment): Promise<Desk> {
+export async function openDesk({ folder, port, answer, arrived }: DeskOptions, io: CliEnvironment): Promise<Desk> {
   const file = join(folder, "relay.config.ts");
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -51,18 +51,18 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, a
   } catch (error) {
     throw new ExitError(EX_UNAVAILABLE, `cannot keep anything in ${folder}: ${(error as Error).message}`);
   }
-  const authority = await keptAuthority(folder, around);
+  const authority = await keptAuthority(folder, io);
   let secret = "nothing is subscribed yet";
   const receiver = await startReceiver({
     host: "127.0.0.1",
     port: 0,
-    clock: around.clock,
+    clock: io.clock,
     certificate: await authority.issue(["127.0.0.1"]),
     secrets: () => [secret],
     answer,
     arrived,
   });
-  const relay = spawnRelay(["start", "--config", file], around);
+  const relay = spawnRelay(["start", "--config", file], io);
   let closed: Promise<void> | undefined;
   let closing = false;
   const close = async (): Promise<void> => {
@@ -76,7 +76,7 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, a
       throw new ExitError(EX_UNAVAILABLE, `the relay does not start:\n${relay.output().trim()}`);
     });
     const given = readGiven([], { url: [relayUrl], config: [file] });
-    const inside: CliEnvironment = { ...around, env: {} };
+    const inside: CliEnvironment = { ...io, env: {} };
     const api = await openApi(given, inside);
     const publisher = await openApi(given, inside, "publish");
     ({ secret } = await subscribed(api, join(folder, "subscription.json"), receiver.origin + PATH));

@@ -29,8 +29,8 @@ const PROBE_MS = 10_000;
 const KNOWN_NAME = "example.com";
 
 /** Connects as a delivery would, and sends nothing. */
-export async function checkPublicUrl(url: string, plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
-  const { clock } = around;
+export async function checkPublicUrl(url: string, plan: Plan, io: CliEnvironment): Promise<DoctorFinding> {
+  const { clock } = io;
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
   const guard = createGuard({ ...plan.guard, ca, clock });
   const { connect, hosts } = reachOf(plan, guard.connect);
@@ -108,7 +108,7 @@ export async function checkDns(
 }
 
 /** Whether the address is free, or this relay listens there already. */
-export async function checkAddress(plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
+export async function checkAddress(plan: Plan, io: CliEnvironment): Promise<DoctorFinding> {
   const { host, port } = plan.server;
   const asked = `${host}:${port}`;
   const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
@@ -124,9 +124,9 @@ export async function checkAddress(plan: Plan, around: CliEnvironment): Promise<
         : "give an address of this machine as server.host";
     return bad("address", `${asked} cannot be listened on (${error.code ?? error.message})`, todo);
   }
-  if (!(await isRelay(plan, around)))
+  if (!(await isRelay(plan, io)))
     return bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");
-  switch (await whose(plan, around)) {
+  switch (await whose(plan, io)) {
     case "ours":
       return good("address", `this relay listens on ${asked}`);
     case "another":
@@ -141,19 +141,19 @@ export async function checkAddress(plan: Plan, around: CliEnvironment): Promise<
 }
 
 /** The certificate is not checked: it is for the relay's public name, not for this address. */
-const isRelay = (plan: Plan, around: Pick<CliEnvironment, "clock">): Promise<boolean> =>
-  probe(`${localUrl(plan)}/healthz`, around, { verify: false }).then(
+const isRelay = (plan: Plan, io: Pick<CliEnvironment, "clock">): Promise<boolean> =>
+  probe(`${localUrl(plan)}/healthz`, io, { verify: false }).then(
     ({ status }) => status === 200,
     () => false,
   );
 
 /** A relay of this folder knows the tokens that its own signing key signs; another one refuses them. */
-async function whose(plan: Plan, around: CliEnvironment): Promise<"ours" | "another" | "unknown"> {
-  const token = await signToken(plan, around, { mfa: false, ttlSeconds: 60 }).catch(() => undefined);
+async function whose(plan: Plan, io: CliEnvironment): Promise<"ours" | "another" | "unknown"> {
+  const token = await signToken(plan, io, { mfa: false, ttlSeconds: 60 }).catch(() => undefined);
   // Without a signing key this relay has never been started; an issuer elsewhere signs for any number of relays.
   if (token === undefined) return plan.auth.name === "accounts" ? "another" : "unknown";
   const url = `${localUrl(plan)}/relay/status`;
-  const status = await probe(url, around, { verify: false, token }).then(
+  const status = await probe(url, io, { verify: false, token }).then(
     (answer) => answer.status,
     () => 0,
   );

@@ -14,7 +14,7 @@ const APART_MS = 1_000;
 const FAR_APART_MS = 30_000;
 const IN_USE = 75;
 
-export async function checkStorage(plan: Plan, around: CliEnvironment): Promise<DoctorFinding[]> {
+export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<DoctorFinding[]> {
   const { name } = plan.storage;
   // Opening would create the folder.
   if (plan.storage.shared !== true && !existsSync(plan.dataDir))
@@ -22,7 +22,7 @@ export async function checkStorage(plan: Plan, around: CliEnvironment): Promise<
   const said: string[] = [];
   let storage: Storage;
   try {
-    storage = await openStorage(plan, { ...around, say: (line) => void said.push(line.replace(/^relay: /, "")) });
+    storage = await openStorage(plan, { ...io, say: (line) => void said.push(line.replace(/^relay: /, "")) });
   } catch (error) {
     if (error instanceof StartError && error.exitCode === IN_USE) {
       return [good("storage", `${name}: a relay has it open; ask it how it is with relay status`)];
@@ -46,7 +46,7 @@ export async function checkStorage(plan: Plan, around: CliEnvironment): Promise<
         : good("storage", `${name}: ${[storage.durability, ...status].join(", ")}`),
     );
     found.push(await checkMasterKey(plan, storage));
-    return [...found, ...(await checkTime(storage, around))];
+    return [...found, ...(await checkTime(storage, io))];
   } catch (error) {
     return [bad("storage", `${name}: ${reasonOf(error)}`, "see that it runs and can be reached from here", "outside")];
   } finally {

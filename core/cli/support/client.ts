@@ -39,26 +39,26 @@ export interface Api {
 export type Right = "manage" | "stepped-up" | "publish";
 
 /** Finds the relay's address and a token; sends nothing yet. @throws ExitError, ConfigError */
-export async function openApi(given: Given, around: CliEnvironment, right: Right = "manage"): Promise<Api> {
-  const { settings, problems } = readEnvironment(around.env);
+export async function openApi(given: Given, io: CliEnvironment, right: Right = "manage"): Promise<Api> {
+  const { settings, problems } = readEnvironment(io.env);
   if (problems.length > 0) throw new ConfigError(problems);
   let plan: Plan | undefined;
-  const loaded = async (): Promise<Plan> => (plan ??= (await loadFor(given, around)).plan);
+  const loaded = async (): Promise<Plan> => (plan ??= (await loadFor(given, io)).plan);
   const base = checkBase(given.text("url") ?? settings.url ?? localUrl(await loaded()));
   const named = given.text("token") ?? (right === "publish" ? settings.publishToken : settings.token);
   // A token that is signed here lives for a minute, so each try has its own.
-  const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, around));
+  const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, io));
   let token: string | undefined = await sign();
   if (!/^[\x21-\x7e]+$/.test(token)) throw usage("the token must be visible ASCII text without spaces");
   if (base.startsWith("http:") && !isLoopbackHost(new URL(base).hostname)) {
-    around.say(`relay: the token goes to ${base} unencrypted`);
+    io.say(`relay: the token goes to ${base} unencrypted`);
   }
   const next = async (): Promise<string> => {
     const first = token;
     token = undefined;
     return first ?? (await sign());
   };
-  const patient = given.flag("no-wait") ? <T>(ask: () => Promise<T>): Promise<T> => ask() : patiently(around);
+  const patient = given.flag("no-wait") ? <T>(ask: () => Promise<T>): Promise<T> => ask() : patiently(io);
   return {
     base,
     ask: (method, path, body) => patient(async () => request(base, await next(), method, path, body)),
@@ -82,11 +82,11 @@ function checkBase(text: string): string {
   throw usage("--url must be an http:// or https:// URL without credentials, query or fragment");
 }
 
-async function localToken(plan: Plan, right: Right, around: CliEnvironment): Promise<string> {
+async function localToken(plan: Plan, right: Right, io: CliEnvironment): Promise<string> {
   const local = await import("./local-relay.ts");
   return right === "publish"
     ? local.publishToken(plan)
-    : local.signToken(plan, around, { mfa: right === "stepped-up", ttlSeconds: 60 });
+    : local.signToken(plan, io, { mfa: right === "stepped-up", ttlSeconds: 60 });
 }
 
 async function request(base: string, token: string, method: string, path: string, body: unknown): Promise<ApiAnswer> {

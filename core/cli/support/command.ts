@@ -19,7 +19,7 @@ export interface Command {
   readonly options?: readonly Option[];
   readonly examples?: readonly string[];
   /** Resolves to the exit code; nothing means 0. */
-  run(given: Given, around: CliEnvironment): Promise<number | void>;
+  run(given: Given, io: CliEnvironment): Promise<number | void>;
 }
 
 /** The parsed command line. Each getter throws a usage error (64) for a value of the wrong form. */

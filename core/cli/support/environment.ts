@@ -23,16 +23,16 @@ export function processEnvironment(): CliEnvironment {
   const { env, stdin, stdout, stderr } = process;
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") {
-      if (around.unread !== undefined) around.say(`relay: ${around.unread.message}`);
+      if (io.unread !== undefined) io.say(`relay: ${io.unread.message}`);
       // For a command that only prints, a reader that closes the pipe early (`| head`) is no error.
-      process.exit(around.unread?.exitCode ?? EX_OK);
+      process.exit(io.unread?.exitCode ?? EX_OK);
     }
     stderr.write(`relay: the output cannot be written (${error.code ?? error.message}): it is not whole\n`);
     process.exit(EX_UNAVAILABLE);
   });
   // When nobody reads messages any more, the command goes on without them.
   stderr.on("error", () => undefined);
-  const around: CliEnvironment = {
+  const io: CliEnvironment = {
     env,
     cwd: process.cwd(),
     clock: systemClock(),
@@ -42,7 +42,7 @@ export function processEnvironment(): CliEnvironment {
     print: (line) => void stdout.write(`${line}\n`),
     say: (line) => void stderr.write(`${line}\n`),
   };
-  return around;
+  return io;
 }
 
 /** Whether the stack of an error's cause is shown too, for those who write a plug-in. */

@@ -5,15 +5,15 @@ import { usage } from "./exit.ts";
 import { readOptionFile } from "./named-files.ts";
 
 /** Returns the text without the white space around it. @throws ExitError 64 when it is not JSON */
-export async function readJsonOption(option: string, given: string, around: CliEnvironment): Promise<string> {
-  const text = given === "-" ? decoded(option, await buffer(around.stdin)) : given;
-  if (given === "-" || given.startsWith("@")) return jsonOption(option, text, around);
-  return jsonOption(option, text, around, " (a text needs quotes: '\"paid\"')");
+export async function readJsonOption(option: string, given: string, io: CliEnvironment): Promise<string> {
+  const text = given === "-" ? decoded(option, await buffer(io.stdin)) : given;
+  if (given === "-" || given.startsWith("@")) return jsonOption(option, text, io);
+  return jsonOption(option, text, io, " (a text needs quotes: '\"paid\"')");
 }
 
 /** The same without stdin. */
-export function jsonOption(option: string, given: string, around: CliEnvironment, hint = ""): string {
-  const text = given.startsWith("@") ? decoded(option, readOptionFile(option, given.slice(1), around)) : given;
+export function jsonOption(option: string, given: string, io: CliEnvironment, hint = ""): string {
+  const text = given.startsWith("@") ? decoded(option, readOptionFile(option, given.slice(1), io)) : given;
   try {
     JSON.parse(text);
     return text.trim();

@@ -10,7 +10,7 @@ export interface LoadedFor extends LoadedConfig {
 }
 
 /** Flags win over the environment, the file and the default. @throws ConfigError (78) */
-export async function loadFor(given: Given, around: CliEnvironment, more: Settings = {}): Promise<LoadedFor> {
+export async function loadFor(given: Given, io: CliEnvironment, more: Settings = {}): Promise<LoadedFor> {
   const { loadConfig } = await import("../../../config/load.ts");
   const config = given.text("config");
   const dataDir = given.text("data-dir");
@@ -19,5 +19,5 @@ export async function loadFor(given: Given, around: CliEnvironment, more: Settin
     ...(dataDir !== undefined && { dataDir }),
     ...more,
   };
-  return { ...(await loadConfig({ flags, env: around.env, cwd: around.cwd })), flags };
+  return { ...(await loadConfig({ flags, env: io.env, cwd: io.cwd })), flags };
 }

@@ -31,20 +31,20 @@ interface JwtOptions {
 }
 
 /** @throws ExitError 78 when no key that this relay trusts can be read here */
-export async function signToken(plan: Plan, around: CliEnvironment, wanted: LocalRelayOptions): Promise<string> {
+export async function signToken(plan: Plan, io: CliEnvironment, wanted: LocalRelayOptions): Promise<string> {
   const { auth } = plan;
   if (auth.name === "accounts") {
     const signing = plan.keys.signing ?? readKey(plan, "signing");
     // The signing key is all that a token needs.
     const keys = makeKeys({ master: randomBytes(32).toString("base64"), signing, publishToken: "-" });
-    return mintToken(keys, { ...claims(wanted), ttlMs: wanted.ttlSeconds * 1_000 }, around.clock);
+    return mintToken(keys, { ...claims(wanted), ttlMs: wanted.ttlSeconds * 1_000 }, io.clock);
   }
   const options = "options" in auth ? (auth.options as JwtOptions) : undefined;
   const algorithm = options?.algorithms.find((name) => name.startsWith("HS"));
   if (auth.name === "jwt" && options?.secret !== undefined && algorithm !== undefined) {
-    const read = readSecret(options.secret, { env: around.env, configDir: plan.configDir });
+    const read = readSecret(options.secret, { env: io.env, configDir: plan.configDir });
     if ("problem" in read) throw new ExitError(EX_CONFIG, `auth.secret: ${read.problem}`);
-    return signShared(options, read.value, algorithm, around, wanted);
+    return signShared(options, read.value, algorithm, io, wanted);
   }
   const message = `tokens for ${auth.name}() are made by its issuer, not here: give --token or RELAY_TOKEN`;
   throw new ExitError(EX_CONFIG, message);

@@ -34,17 +34,17 @@ export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEn
  * can read the arguments of a process, and a shell keeps them in its history. Errors never repeat what was given.
  * @throws ExitError 64
  */
-export async function readSecretText(option: string, from: string, around: CliEnvironment): Promise<string> {
-  if (from === "-") return readText(around.stdin);
+export async function readSecretText(option: string, from: string, io: CliEnvironment): Promise<string> {
+  if (from === "-") return readText(io.stdin);
   if (from.startsWith(ENVIRONMENT)) {
-    const value = around.env[from.slice(ENVIRONMENT.length)];
+    const value = io.env[from.slice(ENVIRONMENT.length)];
     if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
     return value;
   }
   if (!from.startsWith("@"))
     throw usage(`--${option} takes @file, - for stdin, or env:NAME: others can read the arguments of a command`);
   try {
-    return readFileSync(resolve(around.cwd, from.slice(1)), "utf8");
+    return readFileSync(resolve(io.cwd, from.slice(1)), "utf8");
   } catch (error) {
     throw unreadable(`--${option} names a file that`, error);
   }

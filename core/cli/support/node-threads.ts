@@ -57,7 +57,7 @@ function spawn(name: string, workerData: ThreadData, ports: readonly MessagePort
 export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage">): void {
   const { start, side, by, config } = data as ThreadData;
   const { env } = process;
-  const around = { parent, clock: systemClock(), env };
+  const io = { parent, clock: systemClock(), env };
   async function load(): Promise<Plan> {
     const { plan } = await loadConfig({ flags: by.flags, env, cwd: by.cwd });
     if (fixed(plan) !== config) {
@@ -65,11 +65,11 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
     }
     return plan;
   }
-  if (side !== undefined) return runSideThread({ ...around, start: side, load });
+  if (side !== undefined) return runSideThread({ ...io, start: side, load });
   if (start === undefined) throw new Error("a thread was started without a task");
   const lines = (text: string): void => parent.postMessage(text);
   const sideThread = (plan: Plan): SpawnSideThread => sideThreadSpawner(plan, by, lines);
-  runNode({ ...around, start, transforms: transformSpawner(by), sideThread, load });
+  runNode({ ...io, start, transforms: transformSpawner(by), sideThread, load });
 }
 
 /** Everything of a plan but plug-ins and what may change while the process runs; digests of what may hold secrets. */

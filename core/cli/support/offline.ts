@@ -14,20 +14,20 @@ import { EX_SOFTWARE, ExitError } from "./exit.ts";
 import { printable } from "./output.ts";
 
 /** @throws StartError 75 when a relay uses the folder, 78 when the stored data is not a relay's */
-export async function openStorage(plan: Plan, around: CliEnvironment): Promise<Storage> {
+export async function openStorage(plan: Plan, io: CliEnvironment): Promise<Storage> {
   const { storage } = plan;
-  return startOf(storage, () => storage.setup(contextOf(storage, surroundings(plan, around, noKeys), undefined)));
+  return startOf(storage, () => storage.setup(contextOf(storage, surroundings(plan, io, noKeys), undefined)));
 }
 
 /** The context of the auth plug-in over an open storage. Missing keys are made, as at a first start. */
-export async function authContext(plan: Plan, around: CliEnvironment, storage: Storage): Promise<PluginContext> {
+export async function authContext(plan: Plan, io: CliEnvironment, storage: Storage): Promise<PluginContext> {
   const { dataDir, keys: given } = plan;
   const { older } = given;
   const shared = plan.storage.shared === true;
   const claimed = await hasMasterKey(storage);
   const { keys, made } = await loadKeys({ dataDir, given, shared, older, claimed });
-  for (const path of made) around.say(`relay: made ${path}`);
-  return contextOf(plan.auth, surroundings(plan, around, keys), storage);
+  for (const path of made) io.say(`relay: made ${path}`);
+  return contextOf(plan.auth, surroundings(plan, io, keys), storage);
 }
 
 function surroundings({ dataDir, configDir }: Plan, { clock, say, env }: CliEnvironment, keys: Keys): ContextParts {

@@ -19,14 +19,14 @@ export interface Ready {
 }
 
 /** @throws ExitError 69 when nobody answers, or something that is no relay */
-export async function askReady(given: Given, around: CliEnvironment): Promise<Ready> {
-  const { settings } = readEnvironment(around.env);
+export async function askReady(given: Given, io: CliEnvironment): Promise<Ready> {
+  const { settings } = readEnvironment(io.env);
   const named = given.text("url") ?? settings.url;
   if (named !== undefined && !URL.canParse(named)) throw usage("--url must be an http:// or https:// URL");
-  const base = named ?? localUrl((await loadFor(given, around)).plan);
+  const base = named ?? localUrl((await loadFor(given, io)).plan);
   const url = `${base.replace(/\/+$/, "")}/readyz`;
   // On this machine the certificate is not checked: it is for the relay's public name, and no secret is sent.
-  const answer = await probe(url, around, { verify: named !== undefined }).catch((error: Error) => {
+  const answer = await probe(url, io, { verify: named !== undefined }).catch((error: Error) => {
     throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${error.message}`, { cause: error });
   });
   const parts = partsOf(answer.text);

@@ -12,10 +12,10 @@ import { openStorage } from "./offline.ts";
  * Makes no data folder where there is none: a copy of nothing, from the wrong folder, would pass for a good one.
  * @throws StartError 75 when a relay uses it; ExitError 69 when nothing is stored, 1 when it is filled by half
  */
-export async function openSource(plan: Plan, around: CliEnvironment): Promise<Storage> {
+export async function openSource(plan: Plan, io: CliEnvironment): Promise<Storage> {
   refuseMissingFolder(plan);
   const { name } = plan.storage;
-  const storage = await openStorage(plan, around);
+  const storage = await openStorage(plan, io);
   try {
     const empty = (await storedSchema(storage)) === 0 && (await storage.range("", { limit: 1 })).length === 0;
     if (empty) throw nothing(`nothing is stored in ${name}, data folder ${plan.dataDir}`);

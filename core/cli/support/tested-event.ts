@@ -11,11 +11,11 @@ export const EVENT_OPTIONS: readonly Option[] = [
 ];
 
 /** Returns the field of the request as JSON; data go out byte for byte as they were given. @throws ExitError 64 */
-export async function eventFields(given: Given, around: CliEnvironment): Promise<string> {
+export async function eventFields(given: Given, io: CliEnvironment): Promise<string> {
   const [eventId, type, data] = [given.text("event"), given.text("type"), given.text("data")];
   if ((eventId === undefined) === (type === undefined)) throw usage("give either --event, or --type and --data");
   if (eventId !== undefined && data !== undefined) throw usage("--data belongs to --type, not to --event");
   return eventId === undefined
-    ? `"event":{"type":${JSON.stringify(type)},"data":${await readJsonOption("data", data ?? "null", around)}}`
+    ? `"event":{"type":${JSON.stringify(type)},"data":${await readJsonOption("data", data ?? "null", io)}}`
     : `"eventId":${JSON.stringify(eventId)}`;
 }

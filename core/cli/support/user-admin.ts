@@ -18,26 +18,26 @@ import { record, rows } from "./response-shape.ts";
  */
 export async function withUsers(
   given: Given,
-  around: CliEnvironment,
+  io: CliEnvironment,
   use: (users: Users) => Promise<void>,
   folder: "made" | "there" = "there",
 ): Promise<number> {
-  const { settings } = readEnvironment(around.env);
+  const { settings } = readEnvironment(io.env);
   const elsewhere = [given.text("url"), given.text("token"), settings.url, settings.token].some(
     (one) => one !== undefined,
   );
-  if (elsewhere || !(await useStorage(given, around, use, folder))) await use(await throughApi(given, around));
+  if (elsewhere || !(await useStorage(given, io, use, folder))) await use(await throughApi(given, io));
   return EX_OK;
 }
 
 /** False while a relay uses the storage: then the API is asked. */
 async function useStorage(
   given: Given,
-  around: CliEnvironment,
+  io: CliEnvironment,
   use: (users: Users) => Promise<void>,
   folder: "made" | "there",
 ): Promise<boolean> {
-  const { plan } = await loadFor(given, around);
+  const { plan } = await loadFor(given, io);
   const keeper = keeperOf(plan);
   if (keeper === undefined) throw new ExitError(EX_CONFIG, `${plan.auth.name}() keeps no accounts: its issuer does`);
   if (plan.storage.name === "memory") return false;
@@ -46,13 +46,13 @@ async function useStorage(
     import("./source-storage.ts"),
   ]);
   if (folder === "there") refuseMissingFolder(plan);
-  const storage = await openStorage(plan, around).catch((error: unknown) => {
+  const storage = await openStorage(plan, io).catch((error: unknown) => {
     if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
     throw error;
   });
   if (storage === undefined) return false;
   try {
-    await use(keeper.users(await authContext(plan, around, storage)));
+    await use(keeper.users(await authContext(plan, io, storage)));
   } catch (error) {
     throw error instanceof Problem ? refusal(error) : error;
   } finally {
@@ -69,8 +69,8 @@ function refusal({ code, detail, extras, status }: Problem): ExitError {
   return new ExitError(status === 400 ? EX_USAGE : EX_REFUSED, [`${detail} (${code})`, ...lines].join("\n"));
 }
 
-async function throughApi(given: Given, around: CliEnvironment): Promise<Users> {
-  const api = await openApi(given, around, "stepped-up");
+async function throughApi(given: Given, io: CliEnvironment): Promise<Users> {
+  const api = await openApi(given, io, "stepped-up");
   const one = (username: string): string => `/auth/users/${encodeURIComponent(username)}`;
   return {
     async list() {

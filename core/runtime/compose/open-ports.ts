@@ -9,7 +9,7 @@ import type { Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
-import { wallOf } from "../contain/around.ts";
+import { wallOf } from "../contain/wall.ts";
 import { containAuth } from "../contain/auth.ts";
 import { createDeadlines } from "../contain/deadlines.ts";
 import { createIncidents, type Incidents, type PluginName } from "../contain/incidents.ts";

@@ -4,7 +4,7 @@
  */
 import { StorageError } from "../../model/errors.ts";
 import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
-import { checkPort, wallOf, type Walls } from "./around.ts";
+import { checkPort, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 import { containRoutes } from "./routes.ts";
 

@@ -2,7 +2,7 @@
 import { traceparentOf } from "../../model/traceparent.ts";
 import type { Observer, SendAttempt } from "../../ports/observer.ts";
 import type { Accept } from "../../ports/source.ts";
-import { checkPort, wallOf, type Wall, type Walls } from "./around.ts";
+import { checkPort, wallOf, type Wall, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 
 /** @throws StartError 78 when it is no observer */

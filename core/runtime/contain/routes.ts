@@ -4,7 +4,7 @@ import { ConflictError, DamagedRecordError, StorageError } from "../../model/err
 import { Problem } from "../../model/problem.ts";
 import type { MaybePromise } from "../../model/maybe-promise.ts";
 import type { Identified, Route, RouteReply } from "../../ports/route.ts";
-import type { Wall } from "./around.ts";
+import type { Wall } from "./wall.ts";
 
 /** A route answers within this time, ms: longer than any body may take to arrive and be stored. */
 const ROUTE_MS = 120_000;

@@ -1,7 +1,7 @@
 /** The wall around a source: it hands in events while it may, and its stop ends in time. */
 import { Problem } from "../../model/problem.ts";
 import type { Accept, Source, SourceInfo } from "../../ports/source.ts";
-import { checkPort, wallOf, type Walls } from "./around.ts";
+import { checkPort, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 import { containRoutes } from "./routes.ts";
 

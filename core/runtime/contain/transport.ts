@@ -2,7 +2,7 @@
 import type { AttemptError } from "../../model/attempt.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Reply, Transport, TransportRequest } from "../../ports/transport.ts";
-import { checkPort, wallOf, type Walls } from "./around.ts";
+import { checkPort, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 
 /** Longest part of an answer that is kept, as the port says. */
