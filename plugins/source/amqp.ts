@@ -6,7 +6,7 @@ import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import type { AmqpOptions } from "./amqp/options.ts";
+import type { FromAmqpOptions } from "./amqp/options.ts";
 import { startAmqp } from "./amqp/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
@@ -16,12 +16,12 @@ import { messageSource } from "./messages/plugin.ts";
 const OWN = ["url", "queue", "prefetch", "deadLetterExchange", "deadLetterRoutingKey", "tls"];
 
 /** Publishes the messages of a RabbitMQ queue. Needs the package `amqplib`. */
-export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
+export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
   return messageSource({
     kind: "amqp",
     options,
     problems: problemsOf(options),
-    secrets: { url: (options as AmqpOptions | undefined)?.url },
+    secrets: { url: (options as FromAmqpOptions | undefined)?.url },
     metrics: [BACKLOG],
     async open(options, ctx) {
       // This client, which toAmqp() uses too, gives the bytes of a message. Others parse JSON, which changes the
@@ -32,8 +32,9 @@ export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
   });
 }
 
-function problemsOf(options: AmqpOptions | undefined): readonly FieldError[] {
-  const { url, queue, prefetch, deadLetterExchange, deadLetterRoutingKey } = (options ?? {}) as Partial<AmqpOptions>;
+function problemsOf(options: FromAmqpOptions | undefined): readonly FieldError[] {
+  const { url, queue, prefetch, deadLetterExchange, deadLetterRoutingKey } = (options ??
+    {}) as Partial<FromAmqpOptions>;
   const wrongUrl = typeof url === "string" ? !/^amqps?:\/\/[^/]/.test(url) || !URL.canParse(url) : !isSecretOption(url);
   return [
     ...messageProblems(options, OWN),

@@ -6,7 +6,7 @@ import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import type { KafkaOptions } from "./kafka/options.ts";
+import type { FromKafkaOptions } from "./kafka/options.ts";
 import { startKafka } from "./kafka/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
@@ -18,12 +18,12 @@ const BROKER = /^[^\s/:]+:\d{1,5}$/;
 const MECHANISMS: readonly unknown[] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"];
 
 /** Publishes the messages of Kafka topics. Needs the package `@platformatic/kafka`. */
-export function fromKafka(options: KafkaOptions): Plugin<"source", Source> {
+export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
   return messageSource({
     kind: "kafka",
     options,
     problems: problemsOf(options),
-    secrets: { "sasl.password": (options as KafkaOptions | undefined)?.sasl?.password },
+    secrets: { "sasl.password": (options as FromKafkaOptions | undefined)?.sasl?.password },
     metrics: [BACKLOG],
     async open(options, ctx) {
       // kafkajs has had no release since 2023; this client is kept, and brings no native code.
@@ -33,9 +33,9 @@ export function fromKafka(options: KafkaOptions): Plugin<"source", Source> {
   });
 }
 
-function problemsOf(options: KafkaOptions | undefined): readonly FieldError[] {
+function problemsOf(options: FromKafkaOptions | undefined): readonly FieldError[] {
   const { brokers, topics, groupId, from, maxInFlight, deadLetterTopic, sasl } = (options ??
-    {}) as Partial<KafkaOptions>;
+    {}) as Partial<FromKafkaOptions>;
   const wrong = (path: string, right: boolean, message: string): readonly FieldError[] =>
     right ? [] : [{ path, message }];
   const list = (value: unknown, rule: RegExp): boolean =>

@@ -10,7 +10,7 @@ import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
-import type { NatsOptions } from "./nats/options.ts";
+import type { FromNatsOptions } from "./nats/options.ts";
 import { startNats } from "./nats/session.ts";
 import { tlsFileProblems, tlsProblems } from "./nats/tls.ts";
 
@@ -21,8 +21,8 @@ const OWN = [
 const NATS_PACKAGES = "@nats-io/transport-node @nats-io/jetstream";
 
 /** Publishes the messages of a JetStream stream. Needs `@nats-io/transport-node` and `@nats-io/jetstream`. */
-export function fromNats(options: NatsOptions): Plugin<"source", Source> {
-  const { password, token, credentials } = (options ?? {}) as Partial<NatsOptions>;
+export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
+  const { password, token, credentials } = (options ?? {}) as Partial<FromNatsOptions>;
   return messageSource({
     kind: "nats",
     options,
@@ -39,8 +39,8 @@ export function fromNats(options: NatsOptions): Plugin<"source", Source> {
   });
 }
 
-function problemsOf(options: NatsOptions | undefined): readonly FieldError[] {
-  const given = (options ?? {}) as Partial<NatsOptions>;
+function problemsOf(options: FromNatsOptions | undefined): readonly FieldError[] {
+  const given = (options ?? {}) as Partial<FromNatsOptions>;
   const { servers, stream, consumer, maxInFlight, deadLetterSubject, user, password, token, credentials } = given;
   const list = (typeof servers === "string" ? [servers] : (servers ?? [])) as readonly unknown[];
   const secret = (path: string, value: unknown): readonly FieldError[] =>

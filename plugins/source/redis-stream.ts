@@ -12,7 +12,7 @@ import { messageSource } from "./messages/plugin.ts";
 import type { StreamEntry } from "./redis-stream/entries.ts";
 import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
 
-export interface RedisStreamOptions extends MessageOptions {
+export interface FromRedisStreamOptions extends MessageOptions {
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
   readonly url: SecretOption;
   /** The key of the stream. */
@@ -38,13 +38,13 @@ const KIND = "redisStream";
  * Publishes the field `event` of each entry of a stream. An entry is acknowledged (XACK) once its events are stored, and
  * stays in the stream. What a dead consumer left is taken over (XAUTOCLAIM). Redis 6.2 or newer.
  */
-export function fromRedisStream(options: RedisStreamOptions): Plugin<"source", Source> {
-  const url = (options as RedisStreamOptions | undefined)?.url;
+export function fromRedisStream(options: FromRedisStreamOptions): Plugin<"source", Source> {
+  const url = (options as FromRedisStreamOptions | undefined)?.url;
   return messageSource({ kind: KIND, options, problems: problemsOf(options), secrets: { url }, open });
 }
 
-function problemsOf(options: RedisStreamOptions | undefined): readonly FieldError[] {
-  const { url, stream, group, consumer, dead, claimAfterMs, maxInFlight } = options ?? ({} as RedisStreamOptions);
+function problemsOf(options: FromRedisStreamOptions | undefined): readonly FieldError[] {
+  const { url, stream, group, consumer, dead, claimAfterMs, maxInFlight } = options ?? ({} as FromRedisStreamOptions);
   return [
     ...messageProblems(options, OWN),
     ...urlProblems("url", url, ["redis:", "rediss:"]),
@@ -57,7 +57,7 @@ function problemsOf(options: RedisStreamOptions | undefined): readonly FieldErro
   ];
 }
 
-async function open(options: RedisStreamOptions, ctx: PluginContext): Promise<Source> {
+async function open(options: FromRedisStreamOptions, ctx: PluginContext): Promise<Source> {
   const { hostname } = await import("node:os");
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
   const { tls } = options;

@@ -13,7 +13,7 @@ import {
   dropRest,
   type Folder,
   list,
-  makeFolder,
+  makeSpoolFolders,
   moveRejected,
   moveTo,
   openDone,
@@ -51,7 +51,7 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
     async setup(ctx) {
       refuseOptions(problems);
       const dir = resolve(ctx.configDir, options.dir);
-      const folder = await makeFolder(dir).catch((cause: unknown) => {
+      const folder = await makeSpoolFolders(dir).catch((cause: unknown) => {
         throw new StartError(78, `spool: ${dir} cannot be used: ${(cause as Error).message}`, { cause });
       });
       return createSpool(folder, options.rescanMs ?? 10_000, ctx);

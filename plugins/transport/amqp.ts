@@ -13,7 +13,7 @@ import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
-export interface AmqpOptions {
+export interface ToAmqpOptions {
   /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
   readonly name: string;
   /** `amqp://user:password@host:port/vhost`, `amqps://` for TLS. */
@@ -22,7 +22,7 @@ export interface AmqpOptions {
   readonly tls?: TlsFiles;
 }
 
-const OWN: readonly (keyof AmqpOptions)[] = ["name", "url", "tls"];
+const OWN: readonly (keyof ToAmqpOptions)[] = ["name", "url", "tls"];
 
 /** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
 const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;
@@ -36,7 +36,7 @@ const SCHEMES = ["amqp", "amqps"];
  * attempt of a cycle, and its headers are named as they are. The broker's confirmation makes it delivered; a message
  * that no queue takes is a failure.
  */
-export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => ({
+export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `amqp:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
@@ -80,7 +80,7 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
   },
 });
 
-function problemsOf({ name, url, tls }: Partial<AmqpOptions>): readonly OptionProblem[] {
+function problemsOf({ name, url, tls }: Partial<ToAmqpOptions>): readonly OptionProblem[] {
   return [
     ...nameProblems(name),
     ...urlProblems("url", url, SCHEMES),

@@ -12,7 +12,7 @@ import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import { Batches, type OutgoingMessage } from "./kafka/batches.ts";
 
-export interface KafkaOptions {
+export interface ToKafkaOptions {
   /** Name of the connection in URLs: `kafka://<name>/deposits`. */
   readonly name: string;
   /** `host:9092` of some brokers. */
@@ -31,7 +31,7 @@ export interface KafkaOptions {
   readonly tls?: { readonly caFile?: string };
 }
 
-const OWN: readonly (keyof KafkaOptions)[] = ["name", "brokers", "key", "sasl", "tls"];
+const OWN: readonly (keyof ToKafkaOptions)[] = ["name", "brokers", "key", "sasl", "tls"];
 
 /** Topics that Kafka keeps for itself begin with `__`. */
 const TOPIC = /^([A-Za-z0-9][A-Za-z0-9._-]{0,248})$/;
@@ -62,7 +62,7 @@ const OF_ONE_MESSAGE = ["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_R
  * by an idempotent producer, so that what the client repeats by itself is stored once; an attempt that the relay makes
  * again may be stored again, under the same header `messageId`. Headers are named as they are.
  */
-export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> => ({
+export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `kafka:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
@@ -176,7 +176,7 @@ function keyOf(path: string, { keyId }: TransportRequest, body: Buffer): string 
   return typeof at === "string" ? at : JSON.stringify(at);
 }
 
-function securityOf({ name, sasl, tls }: KafkaOptions, { secret, configDir }: PluginContext) {
+function securityOf({ name, sasl, tls }: ToKafkaOptions, { secret, configDir }: PluginContext) {
   const texts = readTls(`kafka:${name}`, tls, configDir);
   return {
     ...(sasl && {
@@ -186,7 +186,7 @@ function securityOf({ name, sasl, tls }: KafkaOptions, { secret, configDir }: Pl
   };
 }
 
-function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<KafkaOptions>): readonly OptionProblem[] {
+function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<ToKafkaOptions>): readonly OptionProblem[] {
   const problems = [...nameProblems(name), ...clientProblems("toKafka", PACKAGES), ...tlsProblems(tls, ["caFile"])];
   const isBroker = (one: unknown): boolean => typeof one === "string" && /^[^\s/@]+:\d{1,5}$/.test(one);
   if (!Array.isArray(brokers) || brokers.length === 0 || !brokers.every(isBroker))

@@ -15,7 +15,7 @@ import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 import { NatsLink } from "./nats/connection.ts";
 
-export interface NatsOptions {
+export interface ToNatsOptions {
   /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
   readonly name: string;
   /** `nats://host:4222`, or several of one cluster. A login is given in the options below, not here. */
@@ -29,7 +29,7 @@ export interface NatsOptions {
   readonly tls?: TlsFiles;
 }
 
-const OWN: readonly (keyof NatsOptions)[] = ["name", "servers", "user", "password", "token", "credentials", "tls"];
+const OWN: readonly (keyof ToNatsOptions)[] = ["name", "servers", "user", "password", "token", "credentials", "tls"];
 
 /** Tokens that begin with a letter or digit: `$JS.API.…`, `_INBOX.…`, `*` and `>` are never reached. */
 const SUBJECT = /^((?=.{1,255}$)[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)*)$/;
@@ -45,7 +45,7 @@ const STREAM_IS_FULL = 10_077;
  * drops repeats within its duplicate window. Headers are named as they are; those that begin with `Nats-` are commands
  * to the server, so a subscriber's own of that kind are left out.
  */
-export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => ({
+export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `nats:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
@@ -143,7 +143,7 @@ function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
 
 type Login = ConnectionOptions & { readonly creds?: Uint8Array };
 
-function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Login {
+function loginOf(options: ToNatsOptions, { secret, configDir }: PluginContext): Login {
   const { name, servers, user, password, token, credentials, tls } = options;
   // Only to report one that cannot be read: the client reads them at each connection, so that renewed ones count.
   readTls(`nats:${name}`, tls, configDir);
@@ -159,7 +159,7 @@ function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Lo
   };
 }
 
-function problemsOf(options: Partial<NatsOptions>): readonly OptionProblem[] {
+function problemsOf(options: Partial<ToNatsOptions>): readonly OptionProblem[] {
   const { name, servers, password, token, credentials, tls } = options;
   const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES), ...tlsProblems(tls)];
   const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];

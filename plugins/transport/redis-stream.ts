@@ -11,7 +11,7 @@ import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
-export interface RedisStreamOptions {
+export interface ToRedisStreamOptions {
   /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
   readonly name: string;
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
@@ -22,7 +22,7 @@ export interface RedisStreamOptions {
   readonly tls?: TlsFiles;
 }
 
-const OWN: readonly (keyof RedisStreamOptions)[] = ["name", "url", "maxLen", "tls"];
+const OWN: readonly (keyof ToRedisStreamOptions)[] = ["name", "url", "maxLen", "tls"];
 
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
@@ -42,7 +42,7 @@ const LATER =
  * headers as fields, named as they are, and the exact body in the field `event`, which `fromRedisStream()` reads. The
  * answer to XADD makes it delivered: what that is worth on a disk is the server's setting.
  */
-export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", Transport> => ({
+export const toRedisStream = (options: ToRedisStreamOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `redis-stream:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
@@ -120,7 +120,7 @@ function fieldsOf({ headers, body, messageId }: TransportRequest): (string | Buf
   return fields;
 }
 
-function problemsOf({ name, url, maxLen = 1, tls }: Partial<RedisStreamOptions>): readonly OptionProblem[] {
+function problemsOf({ name, url, maxLen = 1, tls }: Partial<ToRedisStreamOptions>): readonly OptionProblem[] {
   const problems = [...nameProblems(name), ...urlProblems("url", url, SCHEMES), ...tlsProblems(tls)];
   if (!Number.isSafeInteger(maxLen) || maxLen < 1)
     problems.push({ path: "maxLen", message: "must be a whole number, 1 or more" });

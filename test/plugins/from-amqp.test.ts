@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { connect, type Channel, type ChannelModel, type ConfirmChannel } from "amqplib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
-import type { AmqpOptions } from "../../plugins/source/amqp/options.ts";
+import type { FromAmqpOptions } from "../../plugins/source/amqp/options.ts";
 import { startAmqp } from "../../plugins/source/amqp/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
@@ -53,7 +53,7 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     }
     await channel.waitForConfirms();
   }
-  const options = (queue: string, more: Partial<AmqpOptions> = {}): AmqpOptions => ({
+  const options = (queue: string, more: Partial<FromAmqpOptions> = {}): FromAmqpOptions => ({
     url: server.url,
     queue,
     ...more,
@@ -349,7 +349,7 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
 
 describe("the options of fromAmqp()", () => {
   it("are checked before the start", () => {
-    const problems = (options: unknown) => fromAmqp(options as AmqpOptions).problems?.map(({ path }) => path);
+    const problems = (options: unknown) => fromAmqp(options as FromAmqpOptions).problems?.map(({ path }) => path);
     expect(problems({ url: "amqp://localhost", queue: "orders" })).toEqual([]);
     expect(problems({ url: { secretFrom: { env: "AMQP_URL" } }, queue: "orders", prefetch: 10 })).toEqual([]);
     expect(problems({ url: "http://localhost", queue: "", prefetch: 0, extra: 1 })).toEqual([

@@ -3,7 +3,7 @@ import { Admin, Producer } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPartitionProgress } from "../../plugins/source/kafka/progress.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
-import type { KafkaOptions } from "../../plugins/source/kafka/options.ts";
+import type { FromKafkaOptions } from "../../plugins/source/kafka/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk as makeDesk, paid } from "../support/intake.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
@@ -48,7 +48,7 @@ describe.skipIf(missing !== undefined)(`Kafka as a source (${missing ?? "a real 
     }));
     await producer.send({ messages, acks: -1 });
   }
-  const options = (topic: string, more: Partial<KafkaOptions> = {}): KafkaOptions => ({
+  const options = (topic: string, more: Partial<FromKafkaOptions> = {}): FromKafkaOptions => ({
     ...{ brokers: [server.broker], topics: [topic], groupId: `group-${topic}` },
     ...more,
   });
@@ -235,7 +235,7 @@ describe("the progress of a Kafka partition", () => {
 
 describe("the options of fromKafka()", () => {
   it("are checked before the start", () => {
-    const problems = (options: unknown) => fromKafka(options as KafkaOptions).problems?.map(({ path }) => path);
+    const problems = (options: unknown) => fromKafka(options as FromKafkaOptions).problems?.map(({ path }) => path);
     const right = { brokers: ["kafka:9092"], topics: ["orders"], groupId: "relay" };
     expect(problems(right)).toEqual([]);
     const sasl = { mechanism: "PLAIN", username: "me", password: { secretFrom: { env: "KAFKA_PASSWORD" } } };

@@ -9,7 +9,7 @@ import {
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromNats } from "../../plugins/source/nats.ts";
-import type { NatsOptions } from "../../plugins/source/nats/options.ts";
+import type { FromNatsOptions } from "../../plugins/source/nats/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { paid } from "../support/intake.ts";
 import { ledger, openSource, sourceContext, stopWhileSilent } from "../support/message-plugin.ts";
@@ -57,7 +57,7 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     const text = (one: unknown): string => (typeof one === "string" ? one : JSON.stringify(one));
     await Promise.all(payloads.map((one) => client.publish(subject, text(one), { headers: out })));
   }
-  const options = (stream: string, more: Partial<NatsOptions> = {}): NatsOptions => ({
+  const options = (stream: string, more: Partial<FromNatsOptions> = {}): FromNatsOptions => ({
     ...{ servers: server.url, stream, consumer: "relay" },
     ...more,
   });
@@ -353,7 +353,7 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
 
 describe("the options of fromNats()", () => {
   it("are checked before the start", () => {
-    const problems = (options: unknown) => fromNats(options as NatsOptions).problems?.map(({ path }) => path);
+    const problems = (options: unknown) => fromNats(options as FromNatsOptions).problems?.map(({ path }) => path);
     const right = { servers: "nats://localhost:4222", stream: "ORDERS", consumer: "relay" };
     expect(problems(right)).toEqual([]);
     expect(

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Accept } from "../../core/ports/source.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { fromRedisStream, type RedisStreamOptions } from "../../plugins/source/redis-stream.ts";
+import { fromRedisStream, type FromRedisStreamOptions } from "../../plugins/source/redis-stream.ts";
 import type { TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
@@ -42,7 +42,7 @@ async function left(stream: string): Promise<number> {
   return groups.length === 0 ? await client.xlen(stream) : of("pending") + of("lag");
 }
 
-async function bench(over: Partial<RedisStreamOptions> & { readonly clock?: TestClock } = {}) {
+async function bench(over: Partial<FromRedisStreamOptions> & { readonly clock?: TestClock } = {}) {
   const { clock, ...options } = over;
   const stream = options.stream ?? `orders${++streams}`;
   const [log, metrics] = [quietLog(), quietMetrics()];
@@ -65,7 +65,7 @@ async function bench(over: Partial<RedisStreamOptions> & { readonly clock?: Test
 }
 
 /** One that stores with the relay's own publisher. */
-async function started(over: Partial<RedisStreamOptions> = {}) {
+async function started(over: Partial<FromRedisStreamOptions> = {}) {
   const made = await bench(over);
   const { intake, told } = desk();
   await made.source.start(intake.accept, info);
@@ -253,9 +253,9 @@ describe.skipIf(missing !== undefined)("a stream", () => {
 describe("the options of fromRedisStream", () => {
   it("are checked", () => {
     const wrong = { url: "http://x", stream: "", group: "", maxInFlight: 0, claimAfterMs: 5, nonsense: 1, keyId: "é" };
-    const paths = fromRedisStream(wrong as unknown as RedisStreamOptions).problems?.map(({ path }) => path);
+    const paths = fromRedisStream(wrong as unknown as FromRedisStreamOptions).problems?.map(({ path }) => path);
     expect(paths).toEqual(["nonsense", "keyId", "url", "stream", "group", "claimAfterMs", "maxInFlight"]);
-    expect(fromRedisStream(undefined as unknown as RedisStreamOptions).problems).toHaveLength(2);
+    expect(fromRedisStream(undefined as unknown as FromRedisStreamOptions).problems).toHaveLength(2);
     expect(fromRedisStream({ url: "rediss://x", stream: "s", name: "my-stream-2" }).problems).toEqual([]);
   });
 });

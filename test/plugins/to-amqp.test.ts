@@ -2,7 +2,7 @@
 import { Connection } from "rabbitmq-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { toAmqp, type AmqpOptions } from "../../plugins/transport/amqp.ts";
+import { toAmqp, type ToAmqpOptions } from "../../plugins/transport/amqp.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
@@ -29,7 +29,7 @@ describe.skipIf(missing !== undefined)(`the AMQP transport${missing ? ` (skipped
     await rabbit[Symbol.asyncDispose]();
   });
 
-  const open = async (more: Partial<AmqpOptions> = {}): Promise<Transport> => {
+  const open = async (more: Partial<ToAmqpOptions> = {}): Promise<Transport> => {
     const transport = await setUp(toAmqp({ name: "bus", url: rabbit.url, ...more }));
     opened.push(transport);
     await whenReady(transport);
@@ -156,7 +156,7 @@ describe.skipIf(missing !== undefined)(`the AMQP transport${missing ? ` (skipped
 });
 
 it("judges its options before the start, and shows no password", () => {
-  const problems = (options: object) => toAmqp(options as AmqpOptions).problems;
+  const problems = (options: object) => toAmqp(options as ToAmqpOptions).problems;
   expect(problems({ name: "bus", url: "amqps://user:secret@rabbit/vhost" })).toEqual([]);
   expect(problems({ name: "bus", url: { secretFrom: { file: "bus-url" } } })).toEqual([]);
   expect(problems({ name: "B", url: "http://:secret@x" })?.map(({ path }) => path)).toEqual(["name", "url"]);

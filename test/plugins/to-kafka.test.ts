@@ -8,7 +8,7 @@ import {
   type MessagePlace,
   type SendBatch,
 } from "../../plugins/transport/kafka/batches.ts";
-import { toKafka, type KafkaOptions } from "../../plugins/transport/kafka.ts";
+import { toKafka, type ToKafkaOptions } from "../../plugins/transport/kafka.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skippe
     await admin.close();
   }
 
-  const open = async (more: Partial<KafkaOptions> = {}): Promise<Transport> => {
+  const open = async (more: Partial<ToKafkaOptions> = {}): Promise<Transport> => {
     const transport = await setUp(toKafka({ name: "bus", brokers: [kafka.broker], ...more }));
     opened.push(transport);
     await whenReady(transport);
@@ -257,7 +257,7 @@ it("takes a topic for a URL, and none that Kafka keeps for itself", async () => 
 });
 
 it("judges its options before the start", () => {
-  const paths = (options: object) => toKafka(options as KafkaOptions).problems?.map(({ path }) => path);
+  const paths = (options: object) => toKafka(options as ToKafkaOptions).problems?.map(({ path }) => path);
   const sasl = { mechanism: "PLAIN", username: "relay", password: { secretFrom: { env: "P" } } };
   expect(paths({ name: "bus", brokers: ["a:9092"], key: "data.customer.id", sasl })).toEqual([]);
   expect(paths({ name: "bus", brokers: "a:9092", key: "id", sasl: { mechanism: "X" } })).toEqual([

@@ -4,7 +4,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
 import type { FarRequest } from "../conformance/transport.ts";
-import { toNats, type NatsOptions } from "../../plugins/transport/nats.ts";
+import { toNats, type ToNatsOptions } from "../../plugins/transport/nats.ts";
 import { describeTransport } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
@@ -35,7 +35,7 @@ describe.skipIf(missing !== undefined)(`the NATS transport${missing ? ` (skipped
     await nats[Symbol.asyncDispose]();
   });
 
-  const open = async (more: Partial<NatsOptions> = {}): Promise<Transport> => {
+  const open = async (more: Partial<ToNatsOptions> = {}): Promise<Transport> => {
     const transport = await setUp(toNats({ name: "bus", servers: nats.url, ...more }));
     opened.push(transport);
     await whenReady(transport);
@@ -187,7 +187,7 @@ describe.skipIf(missing !== undefined)(`the NATS transport${missing ? ` (skipped
 });
 
 it("judges its options before the start", () => {
-  const paths = (options: object) => toNats(options as NatsOptions).problems?.map(({ path }) => path);
+  const paths = (options: object) => toNats(options as ToNatsOptions).problems?.map(({ path }) => path);
   expect(paths({ name: "bus", servers: "nats://a:4222" })).toEqual([]);
   expect(paths({ name: "bus", servers: ["a:4222", "tls://b"], token: { secretFrom: { env: "T" } } })).toEqual([]);
   expect(paths({ name: "", servers: "nats://user:word@a", password: "" })).toEqual(["name", "servers", "password"]);

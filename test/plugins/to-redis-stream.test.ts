@@ -2,7 +2,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { toRedisStream, type RedisStreamOptions } from "../../plugins/transport/redis-stream.ts";
+import { toRedisStream, type ToRedisStreamOptions } from "../../plugins/transport/redis-stream.ts";
 import { describeTransport } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
@@ -30,7 +30,7 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
     await redis[Symbol.asyncDispose]();
   });
 
-  const open = async (more: Partial<RedisStreamOptions> = {}): Promise<Transport> => {
+  const open = async (more: Partial<ToRedisStreamOptions> = {}): Promise<Transport> => {
     const transport = await setUp(toRedisStream({ name: "bus", url: redis.url, ...more }));
     opened.push(transport);
     await whenReady(transport);
@@ -143,7 +143,7 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
 });
 
 it("judges its options before the start, and shows no password", () => {
-  const problems = (options: object) => toRedisStream(options as RedisStreamOptions).problems;
+  const problems = (options: object) => toRedisStream(options as ToRedisStreamOptions).problems;
   expect(problems({ name: "bus", url: "rediss://:secret@redis:6379/1", maxLen: 10 })).toEqual([]);
   expect(problems({ name: "bus", url: { secretFrom: { env: "BUS_URL" } } })).toEqual([]);
   expect(problems({ name: "B", url: "http://:secret@x", maxLen: 0 })?.map(({ path }) => path)).toEqual([

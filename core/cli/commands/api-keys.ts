@@ -1,5 +1,5 @@
 /** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals, through the API. A key exists as soon as something names it. */
-import { PAGE_OPTIONS, pageQuery, pathOf, withQuery } from "../support/api-path.ts";
+import { PAGE_OPTIONS, pageOf, pathOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
@@ -12,7 +12,7 @@ const apiKeys: Command = {
   options: [...PAGE_OPTIONS, JSON_OPTION, ...API_OPTIONS],
   async run(given, io) {
     const api = await openApi(given, io);
-    const answer = await api.ask("GET", withQuery("/api-keys", pageQuery(given)));
+    const answer = await api.ask("GET", withQuery("/api-keys", pageOf(given)));
     const keys = rows<{ readonly id: string }>(answer, { id: "text" });
     if (given.flag("json")) io.print(json(keys));
     else if (keys.length === 0) io.say("relay: no key is in use yet; publish or subscribe with --key key_1");

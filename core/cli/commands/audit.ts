@@ -1,5 +1,5 @@
 /** `relay audit`: lists who changed what on a key, newest first, through the API. */
-import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
+import { keyPath, PAGE_OPTIONS, pageOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import { API_OPTIONS, type Command, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { json, printable, printTable } from "../support/output.ts";
@@ -31,7 +31,7 @@ const audit: Command = {
   examples: ["relay audit --key key_1 --json", "relay audit --key key_1 --action subscription"],
   async run(given, io) {
     const searched = { action: given.text("action"), target: given.text("target"), by: given.text("by") };
-    const path = withQuery(keyPath(given, "audit"), { ...searched, ...pageQuery(given) });
+    const path = withQuery(keyPath(given, "audit"), { ...searched, ...pageOf(given) });
     const answer = await (await openApi(given, io)).ask("GET", path);
     const lines = rows<Line>(answer, LINE);
     const { nextCursor } = answer;

@@ -1,5 +1,5 @@
 /** `relay events try`, `cancel` and `attempts`: acts on pending deliveries, and lists attempts over all events. */
-import { keyPath, pageQuery, withQuery } from "../support/api-path.ts";
+import { keyPath, pageOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/command.ts";
@@ -86,7 +86,7 @@ const attempts: Command = {
   ],
   examples: ["relay events attempts --key key_1 --status-code 503"],
   async run(given, io) {
-    const query = { ...attemptQuery(given), ...pageQuery(given) };
+    const query = { ...attemptQuery(given), ...pageOf(given) };
     const answer = await (await openApi(given, io)).ask("GET", withQuery(keyPath(given, "attempts"), query));
     const all = rows<Found>(answer, {
       eventId: "text",

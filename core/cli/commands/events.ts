@@ -2,7 +2,7 @@
 import { commands as deliveries } from "./deliveries.ts";
 import { commands as types } from "./event-types.ts";
 import { commands as exports } from "./events-export.ts";
-import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
+import { keyPath, PAGE_OPTIONS, pageOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
@@ -42,7 +42,7 @@ const list: Command = {
   about: "list or search the events of a key, newest first",
   options: [...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS],
   async run(given, io) {
-    const answer = await (await openApi(given, io)).ask("GET", eventsPath(given, pageQuery(given)));
+    const answer = await (await openApi(given, io)).ask("GET", eventsPath(given, pageOf(given)));
     const all = rows<Head>(answer, HEAD);
     const { nextCursor, searchedTo } = answer;
     if (given.flag("json")) io.print(json(all));
@@ -65,7 +65,7 @@ const show: Command = {
     ...KEY_OPTIONS,
   ],
   async run(given, io) {
-    const path = withQuery(keyPath(given, "events", given.args[0]), pageQuery(given));
+    const path = withQuery(keyPath(given, "events", given.args[0]), pageOf(given));
     const answer = await (await openApi(given, io)).ask("GET", path);
     const { nextCursor } = answer;
     const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });

@@ -24,7 +24,7 @@ export interface ReceivedDelivery extends Arrival {
   readonly afterMs: number;
 }
 
-export interface Published {
+export interface DemoEvent {
   readonly id: string;
   readonly deliveries: number;
   /** What the relay promises of it: `fsync` when it is on disk. */
@@ -36,7 +36,7 @@ export interface Stage {
   readonly receiverUrl: string;
   /** @param statuses what the receiver answers there at first; 200 from then on */
   subscribe(path: string, event: string, statuses: readonly number[]): Promise<Subscribed>;
-  publish(type: string, data: string): Promise<Published>;
+  publish(type: string, data: string): Promise<DemoEvent>;
   /** Resolves when so many requests of the event have arrived. @throws Error when it takes too long */
   arrivals(eventId: string, count: number): Promise<readonly ReceivedDelivery[]>;
   /** The event's status once it is no longer pending. @throws Error when it takes too long */

@@ -19,7 +19,7 @@ export const PAGE_OPTIONS: readonly Option[] = [
   { flags: "--cursor <cursor>", about: "go on where the last list ended" },
 ];
 
-export const pageQuery = (
+export const pageOf = (
   given: Given,
 ): { readonly limit?: number | undefined; readonly cursor?: string | undefined } => ({
   limit: given.whole("limit", 1, 200),

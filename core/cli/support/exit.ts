@@ -1,4 +1,5 @@
 /** Exit codes (sysexits) and the errors that carry one. */
+export { EX_CONFIG } from "../../../config/problems.ts";
 
 export const EX_OK = 0;
 /** The relay refused what was asked. */
@@ -9,7 +10,6 @@ export const EX_DATAERR = 65;
 export const EX_UNAVAILABLE = 69;
 export const EX_SOFTWARE = 70;
 export const EX_TEMPFAIL = 75;
-export const EX_CONFIG = 78;
 
 /** The command ends with a message and this code. */
 export class ExitError extends Error {

@@ -25,7 +25,7 @@ import {
 import { normalName, type Read, type User } from "./user.ts";
 
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
-export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
+export const ACCOUNT_STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
 const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
@@ -54,7 +54,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
         return { changes: [noted(read, user), begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
-        const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
+        const headers = { "WWW-Authenticate": stepUpChallenge(ACCOUNT_STEP_UP) };
         throw new Problem("STEP_UP_REQUIRED", "This account has a second factor. Send its code too.", { headers });
       }
       const given = body.code;

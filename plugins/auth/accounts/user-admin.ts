@@ -11,7 +11,7 @@ import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../..
 import { z } from "zod";
 import { describeAdmin } from "./describe.ts";
 import { readLoginBody, reply } from "./login-body.ts";
-import { STEP_UP } from "./login.ts";
+import { ACCOUNT_STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
 import { type AccountsDeps, actorOf, identifyOwner } from "./dependencies.ts";
 
@@ -22,10 +22,10 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   async function admin(request: RouteRequest, principal: Principal, action: AuditAction): Promise<Actor> {
     if (principal.keys !== "*") throw new Problem("NOT_FOUND", "There is no such path.");
     const actor = actorOf(principal.sub, request);
-    if (isSteppedUp(principal, STEP_UP, clock.now())) return actor;
+    if (isSteppedUp(principal, ACCOUNT_STEP_UP, clock.now())) return actor;
     const tried = { action, target: name(request), detail: "no fresh second factor", actor, keys: "*" } as const;
     await parts.refused(tried, principal.sub);
-    const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
+    const headers = { "WWW-Authenticate": stepUpChallenge(ACCOUNT_STEP_UP) };
     throw new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request.", { headers });
   }
 

@@ -1,6 +1,6 @@
 /** Publishes messages that hold no valid event to the dead-letter exchange, each with the reason in its headers. */
 import type { ChannelModel, ConsumeMessage } from "amqplib";
-import type { AmqpOptions } from "./options.ts";
+import type { FromAmqpOptions } from "./options.ts";
 
 /** Resolves when RabbitMQ has confirmed the message, which is in a queue then. */
 export type DeadLetter = (message: ConsumeMessage, reason: Readonly<Record<string, string>>) => Promise<void>;
@@ -12,7 +12,7 @@ export type DeadLetter = (message: ConsumeMessage, reason: Readonly<Record<strin
 export async function deadLetters(
   connection: ChannelModel,
   exchange: string,
-  { queue, deadLetterRoutingKey = queue }: AmqpOptions,
+  { queue, deadLetterRoutingKey = queue }: FromAmqpOptions,
   fail: (error: Error) => void,
 ): Promise<DeadLetter> {
   const channel = await connection.createConfirmChannel();

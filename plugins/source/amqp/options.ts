@@ -3,7 +3,7 @@ import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { MessageOptions } from "../messages/message.ts";
 
-export interface AmqpOptions extends MessageOptions {
+export interface FromAmqpOptions extends MessageOptions {
   /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. It may be `secretFrom({ env: "AMQP_URL" })`. */
   readonly url: SecretOption;
   /** The queue. It must exist: the relay declares nothing. */

@@ -17,14 +17,14 @@ import { createStuck } from "../messages/stuck.ts";
 import { createAcknowledger } from "./acknowledge.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
-import type { AmqpOptions } from "./options.ts";
+import type { FromAmqpOptions } from "./options.ts";
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
 /** Two missed ones, and the connection is lost: a broker that hangs is noticed within half a minute. */
 const HEARTBEAT_SECONDS = "15";
 
-export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typeof amqpConnect): Source {
+export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect: typeof amqpConnect): Source {
   const { clock } = ctx;
   const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");

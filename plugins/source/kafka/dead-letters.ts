@@ -5,7 +5,7 @@ import { endsWithin } from "../messages/connected.ts";
 import type { Poison } from "../messages/message.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
 import type { KafkaMessage } from "./message.ts";
-import type { KafkaOptions } from "./options.ts";
+import type { FromKafkaOptions } from "./options.ts";
 
 export interface DeadLetters {
   /** Resolves when the message is kept: only then its offset may be committed. */
@@ -19,7 +19,7 @@ const ALL = -1;
 
 export function createDeadLetters(
   { clock, log, storage }: PluginContext,
-  { deadLetterTopic }: KafkaOptions,
+  { deadLetterTopic }: FromKafkaOptions,
   source: string,
   connect: () => Producer<Buffer, Buffer, Buffer, Buffer>,
 ): DeadLetters {

@@ -3,7 +3,7 @@ import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { MessageOptions } from "../messages/message.ts";
 
-export interface KafkaOptions extends MessageOptions {
+export interface FromKafkaOptions extends MessageOptions {
   /** Some brokers of the cluster: `["kafka-1:9092", "kafka-2:9092"]`. */
   readonly brokers: readonly string[];
   readonly topics: readonly string[];

@@ -16,14 +16,14 @@ import { readingOf } from "../messages/options.ts";
 import { createClaim, type Claim } from "./claim.ts";
 import { createDeadLetters } from "./dead-letters.ts";
 import { readKafka, type KafkaMessage } from "./message.ts";
-import type { KafkaOptions } from "./options.ts";
+import type { FromKafkaOptions } from "./options.ts";
 
 export type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer" | "Producer">;
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 
 const CLOSE_MS = 5_000;
 
-export function startKafka(ctx: PluginContext, options: KafkaOptions, library: KafkaLibrary): Source {
+export function startKafka(ctx: PluginContext, options: FromKafkaOptions, library: KafkaLibrary): Source {
   const { clock } = ctx;
   const { topics, from = "earliest", maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "kafka");
@@ -144,7 +144,7 @@ async function backlogOf(consumer: BytesConsumer, topics: readonly string[]): Pr
 
 function clientOptions(
   { secret }: PluginContext,
-  { brokers, groupId, sasl, tls }: KafkaOptions,
+  { brokers, groupId, sasl, tls }: FromKafkaOptions,
 ): ConsumerOptions<Buffer, Buffer, Buffer, Buffer> {
   return {
     clientId: "relaybox",

@@ -2,7 +2,7 @@
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { MessageOptions } from "../messages/message.ts";
 
-export interface NatsOptions extends MessageOptions {
+export interface FromNatsOptions extends MessageOptions {
   /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
   readonly servers: string | readonly string[];
   readonly stream: string;

@@ -9,7 +9,7 @@ import { readingOf } from "../messages/options.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { readNats, type NatsMessage } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
-import type { NatsOptions } from "./options.ts";
+import type { FromNatsOptions } from "./options.ts";
 import { settlementOn } from "./settle.ts";
 import { tlsOf } from "./tls.ts";
 
@@ -20,7 +20,7 @@ const PING_MS = 10_000;
 /** A fetch ends after this long, also where not as many messages came as it asked for. */
 const FETCH_MS = 30_000;
 
-export function startNats(ctx: PluginContext, options: NatsOptions, library: NatsLibrary): Source {
+export function startNats(ctx: PluginContext, options: FromNatsOptions, library: NatsLibrary): Source {
   const { clock } = ctx;
   const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
@@ -107,7 +107,7 @@ function refuseUnfit({ name, config }: ConsumerInfo): void {
 
 function connectionOptions(
   { secret, configDir }: PluginContext,
-  { servers, user, password, token, credentials, tls }: NatsOptions,
+  { servers, user, password, token, credentials, tls }: FromNatsOptions,
   source: string,
   { credsAuthenticator }: NatsLibrary,
 ): NodeConnectionOptions {

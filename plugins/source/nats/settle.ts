@@ -3,7 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { NatsMessage, NatsOutcome } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
-import type { NatsOptions } from "./options.ts";
+import type { FromNatsOptions } from "./options.ts";
 
 export interface NatsSettlement {
   /** Notes that a message is in flight. */
@@ -23,7 +23,7 @@ const HEADER_LENGTH = 500;
 /** @param insist does it again and again until it works, or until the session ends */
 export function settlementOn(
   connection: NatsConnection,
-  { deadLetterSubject }: NatsOptions,
+  { deadLetterSubject }: FromNatsOptions,
   { jetstream, headers }: NatsLibrary,
   insist: (work: () => Promise<void>) => Promise<void>,
 ): NatsSettlement {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
-import type { NatsOptions } from "./options.ts";
+import type { FromNatsOptions } from "./options.ts";
 
-type Tls = NatsOptions["tls"];
+type Tls = FromNatsOptions["tls"];
 
 const FILES = ["caFile", "certFile", "keyFile"] as const;
 const EX_CONFIG = 78;

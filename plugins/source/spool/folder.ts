@@ -12,7 +12,7 @@ export interface Folder {
 }
 
 /** @throws Error when one of the folders cannot be made, or is not a folder */
-export async function makeFolder(dir: string): Promise<Folder> {
+export async function makeSpoolFolders(dir: string): Promise<Folder> {
   const folder = { dir, done: join(dir, "done"), rejected: join(dir, "rejected") };
   makeDurableFolder(dir);
   for (const inner of [folder.done, folder.rejected]) {
