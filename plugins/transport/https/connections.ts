@@ -10,7 +10,7 @@ import type { Deadlines } from "./deadlines.ts";
 import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
 import type { ConnectionUser, Place, PooledConnection, OriginRoute } from "./pool.ts";
 import { Protocols } from "./protocols.ts";
-import { Http2Session, type SessionOwner } from "./session.ts";
+import { H2Session, type SessionOwner } from "./session.ts";
 
 export interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
@@ -28,9 +28,9 @@ export class Connections {
   /** By subscription: those of the places above. */
   readonly #routes = new Map<string, OriginRoute>();
   readonly #all = new Set<PooledConnection>();
-  readonly #sessions = new Map<Http2Session, Place>();
+  readonly #sessions = new Map<H2Session, Place>();
   /** Idle connections and sessions, the one idle for longest first. */
-  readonly #idle = new Set<PooledConnection | Http2Session>();
+  readonly #idle = new Set<PooledConnection | H2Session>();
   readonly #protocols: Protocols;
   #disposed = false;
 
@@ -44,12 +44,12 @@ export class Connections {
    * user waits, because a connection that may become a session for all of them is being dialled.
    * @param fresh a new connection, whatever is kept or dialled
    */
-  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | Http2Session | undefined {
+  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | H2Session | undefined {
     if (this.#disposed) throw new Error("the https transport was closed");
     const { place, path } = this.#route(aim);
     user.path = path;
     let connection = fresh ? undefined : (this.#roomy(place) ?? this.#kept(place));
-    if (connection instanceof Http2Session) return connection;
+    if (connection instanceof H2Session) return connection;
     if (connection === undefined && !fresh && this.#protocols.wait(place, user)) return undefined;
     connection ??= this.#make(place);
     connection.user = user;
@@ -149,16 +149,16 @@ export class Connections {
   }
 
   /** Adds an idle one, and closes the one idle for longest when there are too many. */
-  #rest(added: PooledConnection | Http2Session): void {
+  #rest(added: PooledConnection | H2Session): void {
     this.#idle.add(added);
     if (this.#idle.size <= this.#options.maxIdle) return;
     const [oldest] = this.#idle;
-    if (oldest instanceof Http2Session) oldest.retire();
+    if (oldest instanceof H2Session) oldest.retire();
     else if (oldest !== undefined) this.drop(oldest);
   }
 
   /** Returns a session that takes one more request and is not too old. */
-  #roomy(place: Place): Http2Session | undefined {
+  #roomy(place: Place): H2Session | undefined {
     if (place.sessions.length === 0) return undefined;
     const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
     // Busy for a moment, so that its place does not count as empty.
@@ -206,13 +206,7 @@ export class Connections {
       this.#protocols.opened(place, connection, false);
       return false;
     }
-    const session = new Http2Session(
-      this.#options.connectHttp2,
-      socket,
-      place,
-      connection.openedAt,
-      this.#owner(place),
-    );
+    const session = new H2Session(this.#options.connectHttp2, socket, place, connection.openedAt, this.#owner(place));
     this.#sessions.set(session, place);
     place.sessions.push(session);
     // Those that wait go on when the receiver has said how many requests it takes at once.
@@ -227,7 +221,7 @@ export class Connections {
 
   #owner(place: Place): SessionOwner {
     const { deadlines, keepAliveMs } = this.#options;
-    const busy = (session: Http2Session): void => {
+    const busy = (session: H2Session): void => {
       this.#idle.delete(session);
       deadlines.remove(session, keepAliveMs);
     };
@@ -245,7 +239,7 @@ export class Connections {
     };
   }
 
-  #idles(session: Http2Session): void {
+  #idles(session: H2Session): void {
     const { deadlines, keepAliveMs } = this.#options;
     deadlines.add(session, keepAliveMs);
     this.#rest(session);

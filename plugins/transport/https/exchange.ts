@@ -6,7 +6,7 @@ import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, tooLong } from "./failure.ts";
 import type { ConnectionUser, PooledConnection } from "./pool.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
-import { Http2Session } from "./session.ts";
+import { H2Session } from "./session.ts";
 import type { SessionStream, StreamUser } from "./session-stream.ts";
 import type { Token } from "./token-answer.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
@@ -93,14 +93,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #dispatch(fresh: boolean): void {
     const { keyId, subscriptionId, url, body, credentials } = this.#request;
     const aim = { keyId, subscriptionId, url, certificate: credentials?.clientCertificate };
-    let connection: PooledConnection | Http2Session | undefined;
+    let connection: PooledConnection | H2Session | undefined;
     try {
       connection = this.#shared.connections.take(aim, this, fresh);
     } catch (error) {
       return this.#end(undefined, error);
     }
     if (connection === undefined) return;
-    if (connection instanceof Http2Session) return this.moved(connection);
+    if (connection instanceof H2Session) return this.moved(connection);
     this.#connection = connection;
     try {
       const { path } = this;
@@ -114,7 +114,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     if (!this.#settled) this.#dispatch(fresh);
   }
 
-  moved(session: Http2Session): void {
+  moved(session: H2Session): void {
     this.#connection = undefined;
     try {
       this.#stream = session.send(this.path, this.#headers(), this.#request.body, this);

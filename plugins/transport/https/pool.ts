@@ -3,7 +3,7 @@ import type { Client } from "undici";
 import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { Target } from "./place.ts";
 import type { Excess, ResponseBytes } from "./response-bytes.ts";
-import type { Http2Session } from "./session.ts";
+import type { H2Session } from "./session.ts";
 
 /** The user of a connection. */
 export interface ConnectionUser {
@@ -16,7 +16,7 @@ export interface ConnectionUser {
   /** Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often enough. */
   dialling(): AbortSignal | undefined;
   /** Its connection speaks HTTP/2: the user sends over the session instead. */
-  moved(session: Http2Session): void;
+  moved(session: H2Session): void;
   /**
    * It waited for a connection: now it asks for one again.
    * @param fresh for one of its own, because the one that it waited for failed
@@ -46,9 +46,9 @@ export interface Place extends Target {
   readonly idle: PooledConnection[];
   busy: number;
   /** Those that take new requests. */
-  readonly sessions: Http2Session[];
+  readonly sessions: H2Session[];
   /** Connections and sessions that are being opened, and may serve all that wait. */
-  readonly opening: Set<PooledConnection | Http2Session>;
+  readonly opening: Set<PooledConnection | H2Session>;
   waiting: ConnectionUser[];
 }
 

@@ -5,7 +5,7 @@
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ConnectionUser, Place, PooledConnection } from "./pool.ts";
-import type { Http2Session } from "./session.ts";
+import type { H2Session } from "./session.ts";
 
 /** Most origins that are remembered. */
 const KNOWN = 10_000;
@@ -41,7 +41,7 @@ export class Protocols {
   }
 
   /** It is open, or failed. Does nothing the second time. */
-  opened(place: Place, one: PooledConnection | Http2Session, failed: boolean): void {
+  opened(place: Place, one: PooledConnection | H2Session, failed: boolean): void {
     if (place.opening.delete(one)) this.release(place, failed);
   }
 

@@ -24,17 +24,17 @@ const BROKEN = new Set([1, 3, 5, 6, 9, 11]);
 /** What the pool learns of its session. */
 export interface SessionOwner {
   /** The receiver has said how many requests it takes at once. */
-  ready(session: Http2Session): void;
+  ready(session: H2Session): void;
   /** It carries a request again, or none any more. */
-  busy(session: Http2Session): void;
-  idle(session: Http2Session): void;
+  busy(session: H2Session): void;
+  idle(session: H2Session): void;
   /** It takes no new request. */
-  retired(session: Http2Session): void;
+  retired(session: H2Session): void;
   /** It is closed. Called once, after `retired`. */
-  closed(session: Http2Session): void;
+  closed(session: H2Session): void;
 }
 
-export class Http2Session implements Timed {
+export class H2Session implements Timed {
   readonly target: Target;
   /** Monotonic ms at which its socket was opened. */
   readonly openedAt: number;
