@@ -10,7 +10,7 @@ import { keyPath } from "../support/api-path.ts";
 import { openApi, type Api } from "../support/client.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION, type Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { readArgument } from "../support/named-files.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { isRefusal } from "../support/refusal.ts";
@@ -24,7 +24,8 @@ interface Listed {
 }
 const LISTED = { id: "text", url: "text", events: "list" } as const;
 
-const FORMATS: Readonly<Record<string, Format>> = { relay: ours, svix, convoy };
+const FORMAT_NAMES = ["relay", "svix", "convoy"] as const;
+const FORMATS: Readonly<Record<(typeof FORMAT_NAMES)[number], Format>> = { relay: ours, svix, convoy };
 const AGAIN = "run it again: what is there is skipped";
 const MOST_MIB = 64;
 /** Fields of a subscription that hold what others must not read. */
@@ -46,7 +47,7 @@ const importFile: Command = {
   usage: "subscriptions import <file>",
   about: "create the subscriptions of a file (- for stdin): a JSON list, or an object a line; what is there is skipped",
   options: [
-    { flags: "--format <format>", about: `what the file holds: ${Object.keys(FORMATS).join(", ")} (relay)` },
+    { flags: "--format <format>", about: `what the file holds: ${FORMAT_NAMES.join(", ")} (relay)` },
     { flags: "--dry-run", about: "check the file and show what would be done; writes nothing" },
     KEY_OPTION,
     { ...JSON_OPTION, about: "print a line of JSON for each entry" },
@@ -57,9 +58,7 @@ const importFile: Command = {
     "relay subscriptions import endpoints.json --key key_1 --format svix",
   ],
   async run(given, io) {
-    const name = given.text("format") ?? "relay";
-    const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
-    if (format === undefined) throw usage(`--format must be one of ${Object.keys(FORMATS).join(", ")}`);
+    const format = FORMATS[given.choice("format", FORMAT_NAMES) ?? "relay"];
     const path = keyPath(given, "webhooks");
     const file = given.args[0] ?? "";
     const entries = readEntries(await readArgument(file, MOST_MIB, io)).map((entry) => ({

@@ -29,6 +29,8 @@ export interface Given {
   flag(name: string): boolean;
   text(name: string): string | undefined;
   required(name: string): string;
+  /** One of these words. */
+  choice<T extends string>(name: string, words: readonly T[]): T | undefined;
   /** `--key`, the id of an API key. */
   key(): string;
   /** Values of an option that may be repeated, as they were given. */
@@ -61,6 +63,12 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
     text,
     required,
     all: values,
+    choice(name, words) {
+      const value = text(name);
+      const chosen = words.find((word) => word === value);
+      if (value === undefined || chosen !== undefined) return chosen;
+      throw usage(`--${name} must be ${words.join(", ").replace(/, ([^,]*)$/, " or $1")}`);
+    },
     flag: (name) =>
       name.startsWith("no-")
         ? // cac reads `--no-wait` as the opposite of `--wait`.
@@ -113,11 +121,7 @@ export const ACCESS_OPTION: Option = {
 };
 
 /** @throws ExitError 64 */
-export function readAccess(given: Given): Access | undefined {
-  const access = given.text("access");
-  if (access === undefined || access === "manage" || access === "read") return access;
-  throw usage("--access must be manage or read");
-}
+export const readAccess = (given: Given): Access | undefined => given.choice("access", ["manage", "read"]);
 
 export const JSON_OPTION: Option = { flags: "--json", about: "print JSON" };
 export const KEY_OPTION: Option = { flags: "--key <key>", about: "id of the API key" };

@@ -44,7 +44,7 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
     filter: clearable(given.text("filter"), (text) => jsonOf("filter", text, cwd)),
     transform: clearable(given.text("transform"), (name) => name),
-    ordered: yesOrNo("ordered", given.text("ordered")),
+    ordered: isYes(given.choice("ordered", ["yes", "no"])),
     orderBy: clearable(given.text("order-by"), (text) => (text.startsWith("[") ? jsonOf("order-by", text, cwd) : text)),
     onFailed: clearable(given.text("on-failed"), (text) => text),
   };
@@ -53,11 +53,8 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
 const clearable = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined =>
   text === undefined ? undefined : text === NONE ? null : read(text);
 
-function yesOrNo(option: string, text: string | undefined): boolean | undefined {
-  if (text === undefined) return undefined;
-  if (text !== "yes" && text !== "no") throw usage(`--${option} must be yes or no`);
-  return text === "yes";
-}
+const isYes = (word: "yes" | "no" | undefined): boolean | undefined =>
+  word === undefined ? undefined : word === "yes";
 
 function numeric(option: string, text: string): number {
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);
