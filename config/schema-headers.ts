@@ -5,7 +5,9 @@ import { HEADER_NAME, MAX_HEADER_NAME, mayStandBeside, REPEATABLE } from "../cor
 const MOST = 16;
 
 export const repeatedHeaders = z
-  .record(z.string(), z.enum(REPEATABLE, `must be one of ${REPEATABLE.join(", ")}`))
+  .record(z.string(), z.enum(REPEATABLE, `must be one of ${REPEATABLE.join(", ")}`), {
+    error: "must be an object: { … }",
+  })
   .superRefine((given, ctx) => {
     const names = Object.keys(given);
     const refuse = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });

@@ -193,6 +193,7 @@ describe("a wrong config", () => {
       "X-Twice": "webhook-id",
       "x-twice": "webhook-id",
     };
+    expect(problems({ signature: { headers: 5 } })).toEqual({ "signature.headers": "must be an object: { … }" });
     expect(problems({ signature: { headers } })).toEqual({
       'signature.headers["X-Mine"]': expect.stringMatching(/^must be one of X-Relay-Webhook-Signature, /),
     });

@@ -17,3 +17,7 @@ it("names every variable of the environment, and no others", () => {
   const read = [...source.matchAll(/\b(RELAY_[A-Z_]+)(?::|"\])/g)].map(([, name]) => name as string);
   expect(Object.keys(VARIABLES).toSorted()).toEqual([...new Set(read)].toSorted());
 });
+
+it("speaks of values in the relay's own words", () => {
+  expect(readFileSync(join(root, "docs/config.md"), "utf8")).not.toMatch(/Invalid input|Too (?:small|big)|, received /);
+});
