@@ -68,7 +68,10 @@ describe("event types", () => {
       `{ events: Object.fromEntries(Array.from({ length: 20 }, (_, i) => ["a" + i, { example: "x".repeat(60000) }])) }`,
       "events: must be at most 1048576 bytes of JSON in all",
     ],
-    [`{ events: { "a:b": { schema: { type: "strin" } } } }`, `events["a:b"].schema: schema is invalid`],
+    [
+      `{ events: { "a:b": { schema: { type: "strin" } } } }`,
+      `events["a:b"].schema.type: is not what JSON Schema 2020-12 allows here`,
+    ],
     [
       `{ events: { "a:b": { schema: { properties: { n: { $ref: "https://example.com/n" } } } } } }`,
       `events["a:b"].schema.properties.n["$ref"]: must refer to a place in the schema itself`.replace(

@@ -165,7 +165,7 @@ describe("SIGHUP", () => {
     expect(await hangUp(relay, /reloaded.*\n/)).toContain('"result":"eventTypes"');
     await answers(400);
     config(`events: { "a:b": { schema: { type: "strin" } } }`);
-    expect(await hangUp(relay, /a problem of the config.*\n/)).toContain("schema is invalid");
+    expect(await hangUp(relay, /a problem of the config.*\n/)).toContain("is not what JSON Schema 2020-12 allows here");
     expect(await publish(relay, "a:b")).toBe(400);
     config(`events: { "a:b": { schema: { type: "integer" } } }`);
     await hangUp(relay, /reloaded.*\n/);

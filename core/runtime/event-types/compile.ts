@@ -1,8 +1,8 @@
 /** Compiles the schemas of event types, once for a config, and checks their examples. */
-import type { AnySchema, ValidateFunction } from "ajv/dist/2020.js";
+import type { Ajv2020, AnySchema, ValidateFunction } from "ajv/dist/2020.js";
 import type { EventTypes, JsonSchema } from "../../model/event-type.ts";
 import { checkBounds, SchemaFault } from "./schema-bounds.ts";
-import { createValidator, described } from "./validator.ts";
+import { createValidator, described, namesIn } from "./validator.ts";
 import { patternBudget } from "./pattern.ts";
 
 /** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
@@ -31,7 +31,8 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
   const extensions = new Set<string>();
   const note = (type: string, place: "schema" | "example", error: unknown): void => {
     const path = error instanceof SchemaFault ? error.path : [];
-    problems.push({ type, path: [place, ...path], message: error instanceof Error ? error.message : String(error) });
+    const message = error instanceof Error ? error.message.replace(/^strict mode: /, "") : String(error);
+    problems.push({ type, path: [place, ...path], message });
   };
   for (const [type, { schema }] of Object.entries(types)) {
     if (schema === undefined) continue;
@@ -46,8 +47,9 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
   const ajv = sound.length === 0 ? undefined : await createValidator(budget, extensions);
   for (const [type, schema] of sound) {
     try {
-      const validate = ajv?.compile(schema);
-      if (validate === undefined) continue;
+      if (ajv === undefined) continue;
+      checkSchema(ajv, schema);
+      const validate = ajv.compile(schema);
       compiled.set(type, validate);
       const { example } = types[type] ?? {};
       if (example === undefined) continue;
@@ -78,6 +80,16 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
       return validate && problemOf(validate, data, "data");
     },
   };
+}
+
+/** @throws SchemaFault with the first place that no JSON Schema has */
+function checkSchema(ajv: Ajv2020, schema: AnySchema): void {
+  if (ajv.validateSchema(schema) === true) return;
+  const [{ instancePath, keyword, params } = { instancePath: "", keyword: "", params: {} }] = ajv.errors ?? [];
+  const types = keyword === "type" ? [(params as { readonly type: string | readonly string[] }).type].flat() : [];
+  const what =
+    types.length > 0 ? `must be of the type ${types.join(" or ")}` : "is not what JSON Schema 2020-12 allows here";
+  throw new SchemaFault(namesIn(instancePath), what);
 }
 
 /** Two types may hold a schema of the same name, and nothing refers to it. */

@@ -82,17 +82,20 @@ export function described(
 ): { readonly path: string; readonly message: string } {
   if (error === undefined) return { path: at, message: "does not match the schema" };
   const { instancePath, params } = error;
-  const parts = instancePath.split("/").slice(1);
   const extra = (params as { additionalProperty?: unknown; unevaluatedProperty?: unknown }) ?? {};
   const unknown = extra.additionalProperty ?? extra.unevaluatedProperty;
   let path = at;
-  for (const part of parts) {
-    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    path += /^\d+$/.test(name) ? `[${name}]` : `.${name}`;
-  }
+  for (const name of namesIn(instancePath)) path += /^\d+$/.test(name) ? `[${name}]` : `.${name}`;
   if (typeof unknown === "string") path += `.${unknown}`;
   const message = typeof unknown === "string" ? "is not in the schema" : (error.message ?? "does not match the schema");
   return { path: short(path, LONGEST_PATH), message: short(message, LONGEST_MESSAGE) };
 }
+
+/** The names in a JSON pointer. */
+export const namesIn = (pointer: string): readonly string[] =>
+  pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 
 const short = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);

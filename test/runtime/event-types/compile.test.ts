@@ -117,7 +117,14 @@ describe("a schema", () => {
     ["is of another draft", { $schema: "http://json-schema.org/draft-07/schema#" }, ["schema", "$schema"], "2020-12"],
     ["has a dynamic reference", { $dynamicRef: "#a" }, ["schema", "$dynamicRef"], "not supported"],
     ["has a name within", { properties: { a: { $id: "x" } } }, ["schema", "properties", "a", "$id"], "at the top only"],
-    ["has a keyword with the wrong value", { type: "strin" }, ["schema"], "schema is invalid"],
+    [
+      "has a keyword with the wrong value",
+      { type: "strin" },
+      ["schema", "type"],
+      "is not what JSON Schema 2020-12 allows",
+    ],
+    ["has a keyword with the wrong type", { properties: 5 }, ["schema", "properties"], "must be of the type object"],
+    ["has a keyword that nobody knows", { foo: 1 }, ["schema"], 'unknown keyword: "foo"'],
     ["has a keyword that does not exist", { requird: ["a"] }, ["schema"], "requird"],
     [
       "has a property that the validator leaves out",
