@@ -4,8 +4,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { subscriptionKey } from "../core/model/keys.ts";
-import type { Subscription } from "../core/model/subscription.ts";
 import type { Change } from "../core/ports/storage.ts";
+import { decodeSubscription, encodeSubscription } from "../core/records/subscription-record.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { context } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
@@ -35,12 +35,12 @@ async function fill(folder: string, count: number): Promise<void> {
   const storage = await sqlite().setup(context(join(folder, "data")));
   const [own] = await storage.range("subscription:", { limit: 1 });
   if (own === undefined) throw new Error("there is no subscription to copy");
-  const like = JSON.parse(own.value) as Subscription;
+  const like = decodeSubscription(own.value, own.key);
   for (let made = 0; made < count;) {
     const changes: Change[] = [];
     for (; made < count && changes.length < PAGE; made++) {
       const [keyId, id] = [`key_else_${Math.floor(made / PER_KEY)}`, `sub_${String(made).padStart(26, "0")}`];
-      changes.push({ op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify({ ...like, keyId, id }) });
+      changes.push({ op: "put", key: subscriptionKey(keyId, id), value: encodeSubscription({ ...like, keyId, id }) });
     }
     await storage.commit(changes);
   }

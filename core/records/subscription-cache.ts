@@ -6,7 +6,7 @@ import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
-import { readSubscription, type Told } from "./subscription-record.ts";
+import { encodeSubscription, readSubscription, type Told } from "./subscription-record.ts";
 
 /** Keys held in memory, and deleted subscriptions held in memory. */
 const KEYS_HELD = 10_000;
@@ -188,7 +188,7 @@ function put(
   read: (text: string) => Subscription,
 ): boolean {
   const known = byId.get(id);
-  if (known !== undefined && JSON.stringify(known) === text) return false;
+  if (known !== undefined && encodeSubscription(known) === text) return false;
   const subscription = text === undefined ? undefined : read(text);
   if (!isLive(subscription)) return byId.delete(id);
   byId.set(id, subscription);

@@ -1,4 +1,5 @@
-/** Reads the record of a subscription. One that is damaged is shown as an outline, so that it stops no other. */
+/** Writes and reads the record of a subscription. One that is damaged is shown as an outline, so that it stops no other. */
+import { verified, withChecksum } from "../model/checksum.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -6,22 +7,42 @@ import type { Subscription } from "../model/subscription.ts";
 /** Called with each damaged record that is met. */
 export type Told = (error: DamagedRecordError) => void;
 
-/** @throws DamagedRecordError when the text is not the record of a subscription, or that of another key */
+/**
+ * Encodes JSON, its checksum first: a single changed character must not send events elsewhere. The time of the change is in
+ * it twice: version 0.1.0 knows of no checksum and leaves it as it is when it changes the record, but for `updatedAt`.
+ */
+export const encodeSubscription = (sub: Subscription): string =>
+  withChecksum(JSON.stringify({ summedAt: sub.updatedAt, ...sub }).slice(1));
+
+/**
+ * Decodes the record under `key` and checks it. One that version 0.1.0 has written has no checksum that counts, and gets it
+ * when it changes.
+ * @throws DamagedRecordError when the text is not the record of a subscription, or that of another key
+ */
 export function decodeSubscription(text: string, key: string): Subscription {
-  let read: unknown;
+  const proven = verified(text, '{"id":"');
+  const read = parsed(proven?.text ?? text, key);
+  const { sum: _, summedAt, ...sub } = read as { readonly sum?: unknown; readonly summedAt?: unknown };
+  if (proven === undefined && (!Number.isFinite(summedAt) || summedAt === (sub as Partial<Subscription>).updatedAt))
+    throw new DamagedRecordError("subscription", "checksum", key);
+  if (!isSubscription(sub)) throw new DamagedRecordError("subscription", "unreadable", key);
+  if (subscriptionKey(sub.keyId, sub.id) !== key) throw new DamagedRecordError("subscription", "misplaced", key);
+  return sub;
+}
+
+function parsed(text: string, key: string): object {
+  let cause: unknown;
   try {
-    read = JSON.parse(text);
-  } catch (cause) {
-    throw new DamagedRecordError("subscription", "unreadable", key, { cause });
+    const read: unknown = JSON.parse(text);
+    if (typeof read === "object" && read !== null) return read;
+  } catch (error) {
+    cause = error;
   }
-  if (!isSubscription(read)) throw new DamagedRecordError("subscription", "unreadable", key);
-  if (subscriptionKey(read.keyId, read.id) !== key) throw new DamagedRecordError("subscription", "misplaced", key);
-  return read;
+  throw new DamagedRecordError("subscription", "unreadable", key, { cause });
 }
 
 /** Looks at what everything else relies on: a part that is read only where it is used fails there. */
-function isSubscription(read: unknown): read is Subscription {
-  if (typeof read !== "object" || read === null) return false;
+function isSubscription(read: object): read is Subscription {
   const { id, keyId, url, events, status, secrets, createdAt, updatedAt, generation, deletedAt } = read as Partial<
     Record<keyof Subscription, unknown>
   >;

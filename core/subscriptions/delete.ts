@@ -12,7 +12,7 @@ import { loadOutlined, retryOnConflict } from "../records/optimistic-update.ts";
 import { readTexts } from "../records/damage.ts";
 import { skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
-import { isOutline, readSubscription } from "../records/subscription-record.ts";
+import { encodeSubscription, isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
 
 export interface DeletionDeps {
@@ -44,7 +44,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const at = clock.now();
       const generation = now.generation + 1;
       const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
-      const tombstone = JSON.stringify(gone satisfies Subscription);
+      const tombstone = encodeSubscription(gone satisfies Subscription);
       await storage.commit([
         { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
         { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
@@ -61,7 +61,12 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     await skipAllHeld(storage, { keyId, id });
     const { ending: _ending, ...ended } = readSubscription(ending, subscriptionKey(keyId, id));
-    const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
+    const change = {
+      op: "put",
+      key: subscriptionKey(keyId, id),
+      value: encodeSubscription(ended),
+      if: ending,
+    } as const;
     await storage.commit([change]).catch((error: unknown) => {
       // A simultaneous repeat has finished it.
       if (!(error instanceof ConflictError)) throw error;

@@ -13,6 +13,7 @@ import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
+import { encodeSubscription } from "../records/subscription-record.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
@@ -149,7 +150,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
         const changes: Change[] = [
-          { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(subscription), if: null },
+          { op: "put", key: subscriptionKey(keyId, id), value: encodeSubscription(subscription), if: null },
           { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
         ];

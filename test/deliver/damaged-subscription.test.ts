@@ -5,6 +5,7 @@ import { problemOf } from "../../core/api/http/reply.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Log, Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import type { Driver } from "unstorage";
 import memoryDriver from "unstorage/drivers/memory";
 import { unstorage } from "../../plugins/storage/unstorage.ts";
@@ -49,6 +50,7 @@ async function settled(test: TestPath): Promise<void> {
 }
 
 const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
+  ["has another letter in its URL", (text) => text.replace("receiver.example", "receiver.exbmple")],
   ["is not JSON", (text) => text.replace("{", "[")],
   ["has lost its name for the event names", (text) => text.replace('"events"', '"eventz"')],
   ["is null", () => "null"],
@@ -156,11 +158,9 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     await before.subscribe(["deposit:paid"], "key_1", "https://good.example/hook");
     const key = subscriptionKey("key_1", bad);
     const text = (await storage.getItem(key)) as string;
-    await put(
-      storage,
-      key,
-      text.replace(/("sealed":".{20})(.)/, (_, head, one) => head + (one === "A" ? "B" : "A")),
-    );
+    const whole = decodeSubscription(text, key);
+    const secrets = whole.secrets.map((secret) => ({ ...secret, sealed: secret.sealed.replace(/[^A]/, "A") }));
+    await put(storage, key, encodeSubscription({ ...whole, secrets }));
     const { metrics, log, lines, count } = watching();
     const test = await relay({ metrics, log });
     const ids = [await test.publish(), await test.publish()];

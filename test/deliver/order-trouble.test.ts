@@ -2,10 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { deliveryKey, heldKey, passedKey, sequenceKey, subscriptionKey } from "../../core/model/keys.ts";
-import type { Subscription } from "../../core/model/subscription.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
+import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
@@ -107,9 +107,9 @@ describe("what waits behind a held delivery goes on", () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
     const key = subscriptionKey("key_1", sub);
-    const known = JSON.parse((await test.storage.getItem(key)) ?? "") as Subscription;
-    const disabled = { ...known, status: "disabled", generation: known.generation + 1 };
-    await test.storage.commit([{ op: "put", key, value: JSON.stringify(disabled) }]);
+    const known = decodeSubscription((await test.storage.getItem(key)) ?? "", key);
+    const disabled = { ...known, status: "disabled", generation: known.generation + 1 } as const;
+    await test.storage.commit([{ op: "put", key, value: encodeSubscription(disabled) }]);
     for (let n = 0; n < 4 && (await test.storage.range("waiting:")).length > 0; n++) await test.clock.advance(SWEEP_MS);
     await settle(test);
     for (const id of made) expect(await test.status(id)).toBe("failed");

@@ -254,7 +254,7 @@ describe("sealing anew", () => {
     const put = (id: string, byte: number): void => {
       const sealed = sealer(byte).seal("whsec_x", secretAad("k", id, 1));
       const secrets = [{ version: 1, sealed, createdAt: 0 }];
-      store.rows.set(subscriptionKey("k", id), JSON.stringify({ ...WHOLE, id, secrets }));
+      store.rows.set(subscriptionKey("k", id), JSON.stringify({ id, ...WHOLE, secrets }));
     };
     put("sub_old", 1);
     put("sub_new", 2);
@@ -275,8 +275,8 @@ describe("sealing anew", () => {
     const store = shelf();
     const place = subscriptionKey("k", "sub_1");
     const record = {
-      ...WHOLE,
       id: "sub_1",
+      ...WHOLE,
       secrets: [{ version: 1, sealed: before.seal("whsec_x", secretAad("k", "sub_1", 1)), createdAt: 0 }],
       clientCertificate: { cert: "PEM", sealedKey: before.seal("a key", clientKeyAad("k", "sub_1")) },
       oauth2: { clientId: "me", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
@@ -296,8 +296,8 @@ describe("sealing anew", () => {
     const place = subscriptionKey("k", "sub_1");
     const record = (url: string) =>
       JSON.stringify({
-        ...WHOLE,
         id: "sub_1",
+        ...WHOLE,
         url,
         secrets: [
           {

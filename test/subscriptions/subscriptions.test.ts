@@ -7,6 +7,7 @@ import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
+import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { testClock } from "../support/clock.ts";
 import { subscription } from "../support/intake.ts";
@@ -33,7 +34,7 @@ function watched(): { readonly store: Shelf; readonly storage: Storage; tell(key
 }
 
 const put = (store: Shelf, sub: Subscription): void =>
-  void store.rows.set(subscriptionKey(sub.keyId, sub.id), JSON.stringify(sub));
+  void store.rows.set(subscriptionKey(sub.keyId, sub.id), encodeSubscription(sub));
 
 describe("the subscription cache", () => {
   it("reads a key once, until a commit touches it", async () => {
@@ -230,7 +231,10 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     store,
     storage,
     subscriptions,
-    read: (id) => JSON.parse(store.rows.get(subscriptionKey("key_1", id)) ?? "null") as Subscription,
+    read: (id) => {
+      const key = subscriptionKey("key_1", id);
+      return decodeSubscription(store.rows.get(key) ?? "", key);
+    },
   };
 }
 
@@ -323,7 +327,7 @@ describe("a subscription", () => {
     store.before = () => {
       if (raced) return;
       raced = true;
-      store.rows.set(subscriptionKey("key_1", id), JSON.stringify({ ...read(id), description: "raced" }));
+      store.rows.set(subscriptionKey("key_1", id), encodeSubscription({ ...read(id), description: "raced" }));
     };
     await subscriptions.remove("key_1", id, ACTOR);
     expect(read(id)).toMatchObject({ deletedAt: expect.any(Number), secrets: [], url: "" });
@@ -433,7 +437,7 @@ describe("a subscription", () => {
     store.before = () => {
       if (raced) return;
       raced = true;
-      store.rows.set(subscriptionKey("key_1", id), JSON.stringify({ ...read(id), description: "raced" }));
+      store.rows.set(subscriptionKey("key_1", id), encodeSubscription({ ...read(id), description: "raced" }));
     };
     await subscriptions.rotate("key_1", id, 60_000, ACTOR);
     expect(read(id)).toMatchObject({ description: "raced", secrets: [{ version: 2 }, { version: 1 }] });
