@@ -22,9 +22,10 @@ async function startThreads(count: number, upstream: string) {
   const limiter = createLimiter({ counters: createCounters(clock), rows: limits, abuse: false, clock });
   const server = { host: "127.0.0.1", port: 0, trustedProxies: ["127.0.0.1"], shutdownMs: 500, maxConnections: 1_000 };
   const plan = { limits, server, gateway: { upstream, keyHeader: "X-API-Key" } } as unknown as Plan;
+  const keys = { publicJwk: () => ({ kid: "of-all-of-them" }) };
   const made = await Promise.all(
     Array.from({ length: count }, async () => {
-      const gateway = composeGateway({ plan, clock, log, limiter, ca: undefined, thread: { feed, count } });
+      const gateway = composeGateway({ plan, clock, log, limiter, keys, ca: undefined, thread: { feed, count } });
       const app = createApp({
         ...{ clock, log, metrics: quietMetrics(), limits: limiter, operations: [], routes: gateway.routes },
         auth: { ready: () => true, authenticate: async () => ({ refused: "there are no tokens here" }) },

@@ -240,6 +240,26 @@ describe("a request", () => {
     });
   });
 
+  it("that comes back because the upstream is the gateway itself ends with a 502, and the log says so", async () => {
+    let port = 0;
+    let back: Got | undefined;
+    // The upstream passes all of it on to the gateway, as a load balancer before it does.
+    await using front = await startUpstream((req, res) => {
+      void ask(port, "GET", "/v1/health", { headers: { ...KEY, Via: req.headers.via ?? "" } }).then((got) => {
+        back = got;
+        res.writeHead(got.status).end();
+      });
+    });
+    await using gateway = await startGateway({ upstream: front.url });
+    port = gateway.port;
+    const got = await ask(gateway.port, "GET", "/v1/health", { headers: KEY });
+    expect([back?.status, back?.json.code]).toEqual([502, "UPSTREAM_UNAVAILABLE"]);
+    expect([got.status, front.seen.length]).toEqual([502, 1]);
+    expect(gateway.log.lines.map(({ message }) => message)).toContain(
+      "the upstream of the gateway leads back to the relay: change gateway.upstream",
+    );
+  });
+
   it("through a trusted proxy is known by what that proxy says", async () => {
     await using upstream = await startUpstream();
     await using gateway = await startGateway({ upstream: upstream.url, trustedProxies: ["127.0.0.1"] });

@@ -12,10 +12,11 @@ import { createBodyBudget } from "../http/body-budget.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { describeGateway } from "./description.ts";
-import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
+import { limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import { checkBody, hasUpload, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
+import { refuseLoop } from "./refuse-loop.ts";
 import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
 import { type Answering, createUpstream, type Upstream, type UpstreamOptions } from "./upstream.ts";
 import { envelope, problemOf } from "../http/reply.ts";
@@ -29,6 +30,8 @@ export interface GatewayDeps {
   readonly rest?: UpstreamRest | undefined;
   /** Proxies in front of the relay. Their `X-Forwarded-Proto` and `-Host` are taken as true. */
   readonly trustedProxies: readonly string[];
+  /** Names the relay in `Via`: the same on all of its nodes, and on no other relay. @default "relaybox" */
+  readonly name?: string;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -56,7 +59,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const routes = gatewayRoutes(deps.rows);
   const find = createFindRoute(routes);
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
-  const { rest = createUpstreamRest(clock) } = deps;
+  const { rest = createUpstreamRest(clock), name = "relaybox" } = deps;
   const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
   const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
 
@@ -67,7 +70,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       ? valuesOf(req.rawHeaders, "x-forwarded-host")
       : [];
     const own = "encrypted" in req.socket ? "https" : "http";
-    const origin = { address, proto: /^https?$/i.test(proto) ? proto.toLowerCase() : own, host, requestId };
+    const origin = { address, proto: /^https?$/i.test(proto) ? proto.toLowerCase() : own, host, requestId, name };
     return requestPairs(req.rawHeaders, origin, keyHeader);
   }
 
@@ -108,6 +111,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     // In another spelling the path could name another operation. The one that is counted must be the one that is forwarded.
     if (path === undefined || find(call.method, path) !== route)
       throw new Problem("NOT_FOUND", "There is no such path.");
+    refuseLoop(call.req.rawHeaders, name, log);
     const pairs = pairsOf(call);
     const row = `${route.method} ${route.path}`;
     const callers = callersOf(credentialsIn(pairs, keyHeader, "authorization"), call.address);
@@ -238,10 +242,4 @@ interface Placed {
 function full(): never {
   const detail = "The upstream has as many requests as it may have, in all or of you; come back later.";
   throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: WAIT_MIN_S });
-}
-
-/** The limit headers of a problem, which says `Retry-After` itself. */
-function limitsOnly(headers: Readonly<Record<string, string>>): Record<string, string> {
-  const { "Retry-After": _, ...rest } = headers;
-  return rest;
 }

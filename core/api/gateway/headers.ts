@@ -63,6 +63,8 @@ export interface Origin {
   /** The host that the client asked for. */
   readonly host: string | undefined;
   readonly requestId: string;
+  /** The relay's name in `Via`. */
+  readonly name: string;
 }
 
 /**
@@ -84,7 +86,7 @@ export function requestPairs(raw: Pairs, origin: Origin, keyHeader: string): str
   }
   pairs.push("x-forwarded-for", origin.address, "x-forwarded-proto", origin.proto);
   if (origin.host !== undefined) pairs.push("x-forwarded-host", origin.host);
-  pairs.push("x-request-id", origin.requestId, "via", `${via}1.1 relaybox`);
+  pairs.push("x-request-id", origin.requestId, "via", `${via}1.1 ${origin.name}`);
   return pairs;
 }
 
@@ -125,6 +127,12 @@ export function responsePairs(
   // A page that the upstream sends must not run scripts in the origin of the dashboard.
   pairs.push("Content-Security-Policy", "sandbox");
   return pairs;
+}
+
+/** The limit headers of a problem, which says `Retry-After` itself. */
+export function limitsOnly(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const { "Retry-After": _, ...rest } = headers;
+  return rest;
 }
 
 const startsWithAny = (name: string, starts: readonly string[]): boolean =>

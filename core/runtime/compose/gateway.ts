@@ -6,7 +6,7 @@ import type { Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Log, Route } from "../../ports/plugin.ts";
+import type { Keys, Log, Route } from "../../ports/plugin.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import { sharedRest } from "./upstream-rest.ts";
 
@@ -15,6 +15,7 @@ export interface GatewayParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly limiter: Limiter;
+  readonly keys: Pick<Keys, "publicJwk">;
   /** PEM certificates that are trusted beside the system's. */
   readonly ca: string | undefined;
   /** Where the relay has several threads. */
@@ -22,7 +23,7 @@ export interface GatewayParts {
 }
 
 /** `/v1`, and `/limits/check` where it is switched on. @throws StartError 78 when the upstream may not be called */
-export function composeGateway({ plan, clock, log, limiter: limits, ca, thread }: GatewayParts): Gateway {
+export function composeGateway({ plan, clock, log, limiter: limits, keys, ca, thread }: GatewayParts): Gateway {
   const rows = Object.keys(plan.limits);
   const rest = plan.gateway && thread && sharedRest(clock, thread);
   const { routes, dispose: end } = createGateway({
@@ -31,6 +32,7 @@ export function composeGateway({ plan, clock, log, limiter: limits, ca, thread }
     limits,
     rest,
     trustedProxies: plan.server.trustedProxies,
+    name: `relaybox-${String(keys.publicJwk()["kid"]).slice(0, 12)}`,
     clock,
     log,
   });
