@@ -212,6 +212,21 @@ describe("the first account", () => {
     expect((await firstAccount()).status).toBe(201);
   });
 
+  it("a code made by a clock that was a day ahead lasts no longer once the clock is right", async () => {
+    await clock.step(86_400_000);
+    auth = await open();
+    const code = await setupCode();
+    await clock.step(-86_400_000);
+    const late = await call("POST", "/auth/setup", { body: { code, username: "alice", password: PASSWORD } });
+    expect(late.code).toBe("UNAUTHENTICATED");
+    expect(await setupCode()).not.toBe(code);
+    const next = await setupCode();
+    await clock.step(-90_000);
+    auth = await open();
+    expect(await setupCode()).toBe(next);
+    expect((await firstAccount()).status).toBe(201);
+  });
+
   it("added by the operator closes it as well", async () => {
     await users.add({ username: "ops", password: PASSWORD, keys: ["*"] });
     expect((await firstAccount().catch(() => ({ code: "NOT_FOUND" }))).code).toBe("NOT_FOUND");
@@ -391,6 +406,16 @@ describe("a refresh", () => {
   it("of a session that began by a clock which was minutes ahead goes on", async () => {
     await clock.step(-120_000);
     expect((await refresh(cookie)).status).toBe(200);
+  });
+
+  it("and its tokens are good at a node whose clock is minutes behind, not at one that is far behind", async () => {
+    const token = (await login()).data?.["token"];
+    await clock.step(-90_000);
+    expect(await who(token)).toMatchObject({ sub: "alice" });
+    await clock.step(-209_000);
+    expect(await who(token)).toMatchObject({ sub: "alice" });
+    await clock.step(-60_000);
+    expect(await who(token)).toHaveProperty("refused");
   });
 
   it("HTTPS and a configured origin are good", async () => {

@@ -33,7 +33,7 @@ export type Confirmed = { readonly user: User; readonly codes: readonly string[]
 /** Returns the user with the factor on, its first code used, and its recovery codes, which are shown only this once. */
 export function confirmTotp(user: User, code: string, keys: Pick<Keys, "open">, now: number): Confirmed {
   const { pending, ...rest } = user;
-  if (pending === undefined || now - pending.at > PENDING_MS) return "not begun";
+  if (pending === undefined || Math.abs(now - pending.at) > PENDING_MS) return "not begun";
   const step = matchTotp(keys.open(pending.sealed, totpAad(user)), code.trim(), now, -1);
   if (step === undefined) return "wrong code";
   const { codes, hashes } = newRecoveryCodes();

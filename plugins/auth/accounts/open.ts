@@ -11,7 +11,7 @@ import type { AccountsDeps } from "./dependencies.ts";
 import { createPasswords, type Passwords } from "./passwords.ts";
 import { userAdminRoutes } from "./user-admin.ts";
 import { resealFactors } from "./reseal.ts";
-import { createSessions } from "./sessions.ts";
+import { AHEAD_MS, createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
 import { createBruteForceDelay } from "./brute-force-delay.ts";
 import { openUsers } from "./open-users.ts";
@@ -44,6 +44,8 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
       typ: OWN_TYP,
       maxTokenAgeMs: LONGEST_MS,
       clockToleranceMs: TOLERANCE_MS,
+      // The issuer is another node of this relay: its tokens are good here too, though this clock may be behind.
+      aheadMs: AHEAD_MS,
     },
     findKey: ({ kid }) => Promise.resolve(kid === jwk["kid"] ? key : undefined),
     verify: await joseVerify(),

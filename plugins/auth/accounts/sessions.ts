@@ -42,7 +42,7 @@ const ID = /^ses_[0-9a-z]{26}$/;
 const PAGE = 500;
 const TIDY_MS = 600_000;
 /** How far the clock of the node that authenticated somebody may be ahead of this one, ms. */
-const AHEAD_MS = 300_000;
+export const AHEAD_MS = 300_000;
 
 const sessionKey = (id: string): string => `session:${id}`;
 /** Of a hash in base64url. */

@@ -37,6 +37,8 @@ interface Stored {
 
 const KEY = "setup";
 const LIVES_MS = 3_600_000;
+/** How far a clock may be set back before a code counts as made by a clock that was ahead, ms. */
+const SET_BACK_MS = 300_000;
 const TRIES = 5;
 /** What to do once the tries are used up: the same text in log, file and answer. */
 export const SPENT =
@@ -67,7 +69,10 @@ export function setupCode(
     const text = await storage.getItem(KEY);
     return text === undefined ? undefined : { text, code: parse(text) };
   }
-  const isGood = ({ expiresAt, tries }: Stored): boolean => clock.now() < expiresAt && tries > 0;
+  /** A code from a clock that was ahead would last longer by as much: it has expired too. */
+  const isOver = ({ expiresAt }: Stored): boolean =>
+    clock.now() >= expiresAt || clock.now() < expiresAt - LIVES_MS - SET_BACK_MS;
+  const isGood = (code: Stored): boolean => !isOver(code) && code.tries > 0;
 
   async function offer(): Promise<void> {
     const before = await stored();
@@ -101,7 +106,7 @@ export function setupCode(
       for (;;) {
         const now = await stored();
         if (now === undefined) return "wrong";
-        if (clock.now() >= now.code.expiresAt) {
+        if (isOver(now.code)) {
           // The code expired unused: the next one is in the same place.
           await offer();
           return "wrong";

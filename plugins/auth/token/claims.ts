@@ -10,6 +10,8 @@ export interface ClaimRule {
   /** Longest age of a token, and longest life that its issuer may give it. */
   readonly maxTokenAgeMs: number;
   readonly clockToleranceMs: number;
+  /** How far the clock of the issuer may be ahead, so that a token seems to be made later. @default clockToleranceMs */
+  readonly aheadMs?: number;
 }
 
 /** Epoch seconds. */
@@ -58,7 +60,7 @@ export function isTimely({ iat, exp, nbf }: TokenTimes, rule: ClaimRule, now: nu
   const tolerance = rule.clockToleranceMs;
   return (
     now < exp * 1_000 + tolerance &&
-    iat * 1_000 <= now + tolerance &&
+    iat * 1_000 <= now + (rule.aheadMs ?? tolerance) &&
     now - iat * 1_000 <= rule.maxTokenAgeMs + tolerance &&
     (nbf === undefined || nbf * 1_000 <= now + tolerance)
   );
