@@ -5,7 +5,7 @@
 import { addressGroup } from "../model/address.ts";
 import type { Actor, AuditFacts, AuditEntry, AuditLine } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
-import { auditKey, WHOLE_RELAY } from "../model/keys.ts";
+import { auditKey, expiryKey, WHOLE_RELAY } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -26,8 +26,8 @@ export interface AuditTrail {
   lines(entry: AuditEntry): readonly Change[];
   /**
    * Writes a refusal, bounded so that frequent refusals cannot fill the storage: of refusals with the same `alike`,
-   * only the first of each minute, and at most 60 a minute in all. The next line says how many were left out. Never
-   * rejects.
+   * only the first of each minute, and at most 60 a minute in all. The next line says how many were left out. It stays
+   * for 90 days, since anybody can be refused. Never rejects.
    */
   refused(entry: AuditEntry, alike: string): Promise<void>;
 }
@@ -36,6 +36,7 @@ export interface AuditTrail {
 const MOST_KEYS = 100;
 const WINDOW_MS = 60_000;
 const LINES = 60;
+const REFUSED_MS = 90 * 86_400_000;
 /** Longest name from a client that is written. */
 const LONGEST = 128;
 
@@ -80,7 +81,10 @@ export function createAuditTrail(deps: {
       const text = [detail, unsaid].filter((one) => one !== undefined).join("; ");
       const bounded = { ...entry, result: "refused", target: target.slice(0, LONGEST) } as const;
       try {
-        await storage.commit(lines({ ...bounded, ...(text !== "" && { detail: text }) }));
+        const refusals = lines({ ...bounded, ...(text !== "" && { detail: text }) });
+        const goesAt = clock.now() + REFUSED_MS;
+        const ends = refusals.map(({ key }): Change => ({ op: "put", key: expiryKey(goesAt, key), value: "" }));
+        await storage.commit([...refusals, ...ends]);
       } catch (error) {
         log.warn("a refusal could not be written to the audit trail", { action: entry.action, error: String(error) });
       }
