@@ -8,8 +8,9 @@ import type { Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
 import { encodeSubscription, readSubscription, type Told } from "./subscription-record.ts";
 
-/** Keys held in memory, and deleted subscriptions held in memory. */
+/** Keys held in memory, their subscriptions in all, and deleted subscriptions. */
 const KEYS_HELD = 10_000;
+const SUBSCRIPTIONS_HELD = 100_000;
 const TOMBSTONES_HELD = 10_000;
 const PAGE = 500;
 /** The bare prefix in a notification: any subscription may have changed. */
@@ -42,6 +43,8 @@ interface KeyEntry {
   /** The pending first read of all; later the list, which is as stored but for what has changed. */
   live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
+  /** How many subscriptions it was counted with when it was read. */
+  counted: number;
   /** Subscriptions that have changed since they were read, each with the number of its last change. */
   readonly changed: Map<string, number>;
   /** The pending read of what has changed. */
@@ -57,16 +60,32 @@ interface KeyEntry {
 export function createSubscriptionCache(
   storage: Pick<Storage, "range" | "getItem" | "getMany" | "watch">,
   told?: Told,
+  mostHeld = SUBSCRIPTIONS_HELD,
 ): SubscriptionCache & Disposable {
   const entries = new Map<string, KeyEntry>();
+  let held = 0;
   const tombstones = new Map<string, Promise<Subscription | undefined>>();
   let changes = 0;
+
+  function drop(keyId: string, entry: KeyEntry): void {
+    if (entries.get(keyId) !== entry) return;
+    entries.delete(keyId);
+    held -= entry.counted;
+  }
+
+  /** Drops keys that nobody has asked for lately, up to this one. */
+  function shrink(newest: KeyEntry): void {
+    for (const [keyId, entry] of entries) {
+      if ((entries.size <= KEYS_HELD && held <= mostHeld) || entry === newest) return;
+      drop(keyId, entry);
+    }
+  }
 
   function note(keyId: string, id: string): void {
     tombstones.delete(`${keyId} ${id}`);
     const entry = entries.get(keyId);
     entry?.changed.set(id, ++changes);
-    if (entry !== undefined && entry.changed.size > MOST_CHANGED) entries.delete(keyId);
+    if (entry !== undefined && entry.changed.size > MOST_CHANGED) drop(keyId, entry);
   }
 
   const unwatch = storage.watch((keys) => {
@@ -74,6 +93,7 @@ export function createSubscriptionCache(
       if (!key.startsWith(ALL)) continue;
       if (key === ALL) {
         entries.clear();
+        held = 0;
         tombstones.clear();
         continue;
       }
@@ -85,6 +105,10 @@ export function createSubscriptionCache(
   async function read(keyId: string, into: KeyEntry): Promise<readonly Subscription[]> {
     const live = await liveOf(storage, keyId, told);
     for (const subscription of live) into.byId.set(subscription.id, subscription);
+    if (entries.get(keyId) === into) {
+      held += into.counted = live.length;
+      shrink(into);
+    }
     return (into.live = live);
   }
 
@@ -118,7 +142,7 @@ export function createSubscriptionCache(
         await entry.reading;
       }
     } catch (error) {
-      if (entries.get(keyId) === entry) entries.delete(keyId);
+      drop(keyId, entry);
       throw error;
     }
     return entry.live;
@@ -127,19 +151,18 @@ export function createSubscriptionCache(
   function entryOf(keyId: string): KeyEntry {
     const known = entries.get(keyId);
     if (known) {
-      if (entries.size > KEYS_HELD / 2) {
+      if (entries.size > KEYS_HELD / 2 || held > mostHeld / 2) {
         entries.delete(keyId);
         entries.set(keyId, known);
       }
       return known;
     }
-    const made: KeyEntry = { live: [], byId: new Map(), changed: new Map() };
-    setNewest(entries, keyId, made, KEYS_HELD);
+    const made: KeyEntry = { live: [], byId: new Map(), counted: 0, changed: new Map() };
+    entries.set(keyId, made);
+    shrink(made);
     const reading = read(keyId, made);
     made.live = reading;
-    reading.catch(() => {
-      if (entries.get(keyId) === made) entries.delete(keyId);
-    });
+    reading.catch(() => drop(keyId, made));
     return made;
   }
 

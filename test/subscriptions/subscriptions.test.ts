@@ -200,6 +200,31 @@ describe("the subscription cache", () => {
     expect(await directory.of("key_1")).toHaveLength(1);
   });
 
+  it("holds so many subscriptions at most, of the keys that were asked for last", async () => {
+    const { store, storage, tell } = watched();
+    for (const keyId of ["key_1", "key_2", "key_3"])
+      for (const name of ["a", "b"]) put(store, subscription(`${keyId}${name}`, { keyId }));
+    const read: string[] = [];
+    const { range } = store;
+    store.range = async (prefix, options) => (read.push(prefix.split(":")[1] as string), range(prefix, options));
+    using directory = createSubscriptionCache(storage, undefined, 4);
+    await directory.of("key_1");
+    await directory.of("key_2");
+    await directory.of("key_1");
+    await directory.of("key_3");
+    await directory.of("key_1");
+    expect(read).toEqual(["key_1", "key_2", "key_3"]);
+    expect(await directory.of("key_2")).toHaveLength(2);
+    expect(read).toHaveLength(4);
+    // What is dropped is not counted any more.
+    tell(["subscription:"]);
+    await directory.of("key_1");
+    await directory.of("key_2");
+    await directory.of("key_1");
+    await directory.of("key_2");
+    expect(read).toHaveLength(6);
+  });
+
   it("says so when a record cannot be read, rather than leave it out", async () => {
     const { store, storage } = watched();
     store.rows.set(subscriptionKey("key_1", "sub_a"), "{");
