@@ -98,13 +98,12 @@ export async function skipForgotten(storage: SkipStorage): Promise<number> {
   let skipped = 0;
   for (let after: string | undefined; ;) {
     const page: readonly Entry[] = await storage.range(HELD, { after, limit: PAGE });
-    for (const held of page.map(heldAt)) {
-      if (held.row === undefined) continue;
-      const { keyId } = held.row;
-      const key = subscriptionKey(keyId, held.subscriptionId);
-      const [text] = await readTexts(storage, [key]);
-      if (mayHoldUp(text, key)) continue;
-      if (await skipHeld(storage, keyId, held)) skipped++;
+    const known = page.map(heldAt).filter(({ row }) => row !== undefined);
+    const keys = known.map(({ row, subscriptionId }) => subscriptionKey((row as HeldRow).keyId, subscriptionId));
+    const texts = keys.length === 0 ? [] : await readTexts(storage, keys);
+    for (const [i, held] of known.entries()) {
+      if (mayHoldUp(texts[i], keys[i] as string)) continue;
+      if (await skipHeld(storage, (held.row as HeldRow).keyId, held)) skipped++;
     }
     if (page.length < PAGE) return skipped;
     after = page.at(-1)?.key;
