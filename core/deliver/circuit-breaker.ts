@@ -166,8 +166,8 @@ export function createCircuitBreaker(deps: {
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
         const now = clock.now();
-        // Of a damaged row the beginning is not known: the days are counted from now.
-        const since = Number(value) > 0 ? Number(value) : now;
+        // Of a damaged row, or one by a clock that was ahead, the beginning is not known: the days are counted from now.
+        const since = Number(value) > 0 ? Math.min(Number(value), now) : now;
         const streak = newStreak(since, clock.monotonic(), now - since);
         const read = { ...streak, failures, stored: true, unconfirmed: true };
         streaks.set(parseHealthKey(key), read);

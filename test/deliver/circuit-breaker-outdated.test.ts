@@ -36,6 +36,23 @@ it("a row that a node left behind neither disables nor pauses a subscription tha
   expect(await test.storage.range("health:")).toEqual([]);
 });
 
+it("a row by a clock that was ahead does not either", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() + 30 * DAY_MS) }]);
+  await test.parts.circuitBreaker.start();
+  await test.clock.advance(6 * DAY_MS);
+  const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
+  await using _ = other;
+  other.parts.dispatcher.start();
+  await deliver(other, 200);
+  await other.parts.dispatcher.stop(0);
+  test.parts.dispatcher.start();
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
+});
+
 it("a row that was taken away meanwhile does not either", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
