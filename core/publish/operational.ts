@@ -5,6 +5,7 @@ import { eventIdKey } from "../model/keys.ts";
 import { OPERATIONAL, OPERATOR_KEY } from "../model/names.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { commitOnce } from "../records/commit-once.ts";
+import { retryOnConflict } from "../records/optimistic-update.ts";
 import type { Fanout, createSnapshots } from "../records/snapshots.ts";
 import type { Narrowed } from "./apply-filters.ts";
 import type { Subscribers } from "./fanout.ts";
@@ -100,9 +101,11 @@ export function createOperational(deps: {
     one,
     operational,
     async acceptOperational(keyId, type, data) {
-      const event = await operational(keyId, type, data);
-      if (event === undefined) return;
-      if (await commitOnce(storage, event.changes)) event.committed();
+      // Its node may not have heard of a change to subscriptions yet.
+      await retryOnConflict(async () => {
+        const event = await operational(keyId, type, data);
+        if (event !== undefined && (await commitOnce(storage, event.changes))) event.committed();
+      });
     },
   };
 }

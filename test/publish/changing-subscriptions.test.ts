@@ -1,5 +1,6 @@
 // Publishing on a key whose subscriptions are changed all the time.
 import { it } from "vitest";
+import { ConflictError } from "../../core/model/errors.ts";
 import { subscriptionsOf } from "../../core/model/keys.ts";
 import { testPath } from "../support/path.ts";
 
@@ -19,4 +20,18 @@ it("takes an event although a subscription is made during each read of all of th
   await test.publish();
   await test.start();
   await test.whenSent(2);
+});
+
+it("loses no operational event to a change that its node has not heard of", async () => {
+  await using test = await testPath();
+  await test.subscribe(["relay:*"]);
+  const { commit } = test.storage;
+  let late = 1;
+  test.storage.commit = async (changes) => {
+    if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) throw new ConflictError(["subscription:"]);
+    return commit(changes);
+  };
+  await test.parts.publisher.acceptOperational("key_1", "relay:ping", {});
+  await test.start();
+  await test.whenSent(1);
 });
