@@ -67,6 +67,9 @@ export interface Publisher extends Pick<OperationalEvents, "operational" | "acce
 type Drafts = readonly ParsedEvent[];
 const keyOf = ({ keyId }: ParsedEvent): string => keyId;
 
+/** True when its node had not heard of a change to subscriptions, which it has by now. */
+const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === "subscription:";
+
 /** How often a commit that lost against others is repeated. Each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
@@ -123,7 +126,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     const twice = repeatedIdsWithin(drafts);
     let stored = NOTHING_STORED;
     let was: string | null = null;
-    let lostPlaces = 0;
+    let lost = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
       const found = subscriptionsIn(subscriptionCache, drafts);
@@ -154,7 +157,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
-        if (isSequenceConflict(error) && ++lostPlaces < ORDER_ROUNDS) round--;
+        if ((isSequenceConflict(error) || isOutdated(error)) && ++lost < ORDER_ROUNDS) round--;
         snapshots.forget(writing.snapshots);
       } finally {
         admission.ended(commit);

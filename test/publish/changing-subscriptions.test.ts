@@ -22,6 +22,20 @@ it("takes an event although a subscription is made during each read of all of th
   await test.whenSent(2);
 });
 
+it("takes an event although its node hears of twenty changes one after another too late", async () => {
+  await using test = await testPath();
+  await test.subscribe();
+  const { commit } = test.storage;
+  let late = 20;
+  test.storage.commit = async (changes) => {
+    if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) throw new ConflictError(["subscription:"]);
+    return commit(changes);
+  };
+  await test.publish();
+  await test.start();
+  await test.whenSent(1);
+});
+
 it("loses no operational event to a change that its node has not heard of", async () => {
   await using test = await testPath();
   await test.subscribe(["relay:*"]);

@@ -91,14 +91,20 @@ describe("nodes in threads, on one storage", () => {
     const { hosted, one, two } = await twoNodes();
     const heard: string[] = [];
     one.watch((keys) => heard.push(...keys));
-    const event = (n: number) => [{ op: "put", key: `event:${n}`, value: "{}", if: null }] as const;
+    const event = (n: number, key = "key") => [{ op: "put", key: `event:${key}:${n}`, value: "{}", if: null }] as const;
     await one.commit(event(1));
     // The storage has changed, and no message has left for the other node yet.
+    let other: Promise<void> | undefined;
     const early = new Promise<void>((resolve) => {
-      hosted.inner.watch(() => resolve(one.commit(event(2))));
+      hosted.inner.watch(() => {
+        other = one.commit(event(1, "other"));
+        resolve(one.commit(event(2)));
+      });
     });
     await two.commit([{ op: "put", key: "subscription:key:1:sub_a", value: "{}" }]);
     await expect(early).rejects.toBeInstanceOf(ConflictError);
+    // What is changed on one key refuses no event of another.
+    await other;
     expect(heard).toEqual(["subscription:key:1:sub_a"]);
     await one.commit(event(2));
   });

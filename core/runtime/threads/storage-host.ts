@@ -12,6 +12,7 @@ import { within } from "../../model/within.ts";
 import { createAddedLines, type AddedLines } from "./added-lines.ts";
 import { flat, unflat } from "./flat-changes.ts";
 import { createHandOut } from "./hand-out.ts";
+import { createHeardChanges } from "./heard-changes.ts";
 import { heldLeases, type HeldLeases } from "./held-leases.ts";
 import { createLink, type Link, type LinkPort } from "./link.ts";
 import {
@@ -47,8 +48,6 @@ interface Client {
   answers: boolean;
 }
 
-const SUBSCRIPTIONS = "subscription:";
-
 export function createStorageHost(deps: {
   readonly storage: Storage;
   readonly clock: Clock;
@@ -59,14 +58,13 @@ export function createStorageHost(deps: {
   const clients = new Set<Client>();
   /** The leases of the clients, and of those that have ended until all are given back. */
   const holders = new Set<HeldLeases>();
-  /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
-  let epoch = 0;
+  const heard = createHeardChanges();
   let served = 0;
   let durability = storage.durability;
 
   const unwatch = storage.watch((keys) => {
-    if (keys.some((key) => key.startsWith(SUBSCRIPTIONS))) epoch++;
-    for (const { link } of clients) link.send("changed", keys, epoch);
+    heard.changed(keys);
+    for (const { link } of clients) link.send("changed", keys, heard.epoch);
   });
 
   const handOut = createHandOut<Client>({
@@ -85,8 +83,8 @@ export function createStorageHost(deps: {
   );
 
   async function commit(client: Client, [flatChanges, knows]: CommitCall): Promise<void> {
-    if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
     const changes = unflat(flatChanges);
+    if (knows !== undefined && heard.outdated(knows, changes)) throw new ConflictError(["subscription:"]);
     await storage.commit(changes);
     if (knows !== undefined) lines.committed(client, changes);
   }
@@ -136,7 +134,7 @@ export function createStorageHost(deps: {
       has: OPTIONAL_CALLS.filter((name) => storage[name] !== undefined),
       suspends: counters.restore !== undefined,
       restores: served++ === 0,
-      epoch,
+      epoch: heard.epoch,
     };
   }
 
