@@ -158,6 +158,18 @@ describe.skipIf(missing !== undefined)(
       expect(await deliveries(intake)).toBe(2);
     });
 
+    it("is refused after more changes of other keys than are remembered, and these take no more room", async () => {
+      await both();
+      shim.hush();
+      await near.commit([stored(FIRST)]);
+      const many = Array.from({ length: 1_100 }, (_, i) => stored({ ...SECOND, keyId: `key_${i + 2}` }));
+      await Promise.all(many.map((change) => near.commit([change])));
+      await expect(deaf.commit([isNew(1)])).rejects.toBeInstanceOf(ConflictError);
+      await deaf.commit([isNew(1)]);
+      const kept = await server.command("ZCARD", `{stale${relays}}:moved`);
+      expect(kept).toMatch(/^:?1000\b/);
+    });
+
     it("keeps publishing while others change subscriptions of other keys all the time", async () => {
       await both();
       await near.commit([stored(FIRST)]);

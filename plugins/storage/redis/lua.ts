@@ -8,8 +8,8 @@
  * many · `:q:ready` subscriptions with something due, in the order of service · `:q:later` the others by their next
  * time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no due line is missing here ·
  * `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits
- * watchers were notified of, and the last of them · `:epochs` the ids of the last thousand · `:touched` key ids by the
- * epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:clock` see
+ * watchers were notified of, and the last of them · `:epochs` the ids of the last thousand · `:moved` key ids by the
+ * epoch at which a subscription of theirs changed last, of the last thousand · `:nodes` by their last sign of life · `:clock` see
  * `clock-lua.ts` · `:n:<key>` limiter state · `:fence` see `replicated.ts` · `:none` is never there.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: lines of a dead node come back
@@ -175,7 +175,8 @@ local function tell(message, id)
   call('SET', P .. ':epoch:id', id)
   call('HSET', P .. ':epochs', number, id)
   call('HDEL', P .. ':epochs', number - 1000)
-  for key in pairs(touched or {}) do call('HSET', P .. ':touched', key, number) end
+  for key in pairs(touched or {}) do call('ZADD', P .. ':moved', number, key) end
+  call('ZREMRANGEBYSCORE', P .. ':moved', '-inf', number - 1000)
   touched = nil
   call('PUBLISH', P .. ':changed', before .. ' ' .. epoch .. ' ' .. message)
   return epoch, before
@@ -187,10 +188,10 @@ local function outdated(known, from, last)
   if known == '' or known == epochNow('any') then return false end
   local mine, id = string.match(known, '^(%d+)%.(.*)$')
   mine = tonumber(mine)
-  if not mine or number < mine or mine > 0 and call('HGET', P .. ':epochs', mine) ~= id then return true end
+  if not mine or number < mine or number >= mine + 1000 or mine > 0 and call('HGET', P .. ':epochs', mine) ~= id then return true end
   for i = from, last, 5 do
     local key = ARGV[i] == 'put' and ARGV[i + 3] == 'absent' and string.match(ARGV[i + 1], '^event:([^:]*):')
-    if key and tonumber(call('HGET', P .. ':touched', key) or 0) > mine then return true end
+    if key and tonumber(call('ZSCORE', P .. ':moved', key) or 0) > mine then return true end
   end
   return false
 end
