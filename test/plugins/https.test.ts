@@ -328,6 +328,8 @@ describe("what goes wrong is reported with its stage", () => {
     ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
     ["a status below 100", "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n"],
     ["a status of 99", "HTTP/1.1 099 X\r\n\r\n"],
+    ["a status of 600", "HTTP/1.1 600 X\r\ncontent-length: 0\r\n\r\n"],
+    ["a status of 999", "HTTP/1.1 999 X\r\ncontent-length: 0\r\n\r\n"],
     ["a switch of protocols to none", "HTTP/1.1 101 Switching\r\n\r\n"],
     ["an answer to nothing before the answer", "HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
     ["eleven answers before the answer", `${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(11)}HTTP/1.1 200 OK\r\n\r\n`],

@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
-import { failure, tooLong } from "./failure.ts";
+import { failure, tooLong, unknownStatus } from "./failure.ts";
 import type { ConnectionUser, PooledConnection } from "./pool.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
 import { H2Session } from "./session.ts";
@@ -214,6 +214,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #response(truncated: boolean): Reply {
     const token = this.#token;
     if (token !== undefined) this.#shared.tokens.answered(this.#request.subscriptionId, token, this.#status);
+    const odd = unknownStatus(this.#status);
+    if (odd !== undefined) return odd;
     return {
       kind: "response",
       status: this.#status,

@@ -42,6 +42,10 @@ const INVALID = "the response is not valid HTTP";
 /** The response is longer than what is read of one. */
 export const tooLong = (excess: Excess): Reply => protocol(EXCEEDED[excess]);
 
+/** What an answer with this status is, when it is not a response: HTTP has none beyond 599 (RFC 9110, 15). */
+export const unknownStatus = (status: number): Reply | undefined =>
+  status > 599 ? protocol(`the status ${status} is not one of HTTP`) : undefined;
+
 const EXCEEDED: Readonly<Record<Excess, string>> = {
   bytes: "the response headers do not end",
   informational: "more than 10 informational answers came before the response",
