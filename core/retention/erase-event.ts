@@ -21,6 +21,7 @@ import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { tellErased } from "../records/erased-event.ts";
 import { keepErasedId } from "../records/erased-id.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
@@ -96,10 +97,11 @@ export function createEventErasure(deps: {
     // Without its line nothing more of the fan-out is written.
     const rest: Change = unwritten === undefined ? { op: "check", key: line, if: null } : removalOf(line, unwritten);
     const snapshot = snapshotOf(row);
-    if (snapshot === undefined) return [removalOf(key, row), rest];
+    if (snapshot === undefined) return [removalOf(key, row), tellErased(ordinal), rest];
     return [
       { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
       { op: "put", key: erasingKey(keyId, ordinal), value: "" },
+      tellErased(ordinal),
       rest,
     ];
   }

@@ -56,41 +56,47 @@ async function recover(test: TestPath, state: { sick: boolean }, ordinal: string
 }
 
 describe("the erasure of a wide event whose deliveries cannot be deleted yet", () => {
-  it("lets no attempt begin that waited for its transform", async () => {
-    const clock = testClock();
-    const { storage, state } = await sickAfterErasure(clock);
-    const running = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const transforms: Transforms = {
-      async transform(_, loaded) {
-        begun.resolve();
-        await running.promise;
-        return loaded;
-      },
-      names: () => ["slow"],
-      reload: () => undefined,
-      stop: () => Promise.resolve(),
-    };
-    const seen = counted();
-    await using test = await widePath(clock, storage, { transforms, metrics: seen.metrics });
-    await subscribers(test, 9);
-    const url = "https://receiver.example/slow";
-    await test.parts.subscriptions.create("key_1", { url, events: ["deposit:paid"], transform: "slow" }, ACTOR);
-    await test.start();
-    test.parts.eventErasure.start();
-    const [accepted] = await publishMany(test, 1);
-    const id = accepted?.id as string;
-    await test.whenSent(9);
-    await begun.promise;
-    await settle(test);
-    const found = await test.parts.history.event("key_1", id);
-    await test.parts.eventErasure.erase("key_1", id, []);
-    running.resolve();
-    await clock.advance(20_000);
-    expect(test.sent.filter(({ url: to }) => to === url)).toEqual([]);
-    expect(seen.damaged).toBe(0);
-    await recover(test, state, found?.event.ordinal as string);
-  });
+  it.each(["this node", "another one, whose messages do not arrive"])(
+    "by %s lets no attempt begin that waited for its transform",
+    async (by) => {
+      const clock = testClock();
+      const { storage, state } = await sickAfterErasure(clock);
+      const running = Promise.withResolvers<void>();
+      const begun = Promise.withResolvers<void>();
+      const transforms: Transforms = {
+        async transform(_, loaded) {
+          begun.resolve();
+          await running.promise;
+          return loaded;
+        },
+        names: () => ["slow"],
+        reload: () => undefined,
+        stop: () => Promise.resolve(),
+      };
+      const seen = counted();
+      await using test = await widePath(clock, storage, { transforms, metrics: seen.metrics });
+      await subscribers(test, 9);
+      const url = "https://receiver.example/slow";
+      await test.parts.subscriptions.create("key_1", { url, events: ["deposit:paid"], transform: "slow" }, ACTOR);
+      await test.start();
+      test.parts.eventErasure.start();
+      const [accepted] = await publishMany(test, 1);
+      const id = accepted?.id as string;
+      await test.whenSent(9);
+      await begun.promise;
+      await settle(test);
+      const found = await test.parts.history.event("key_1", id);
+      // Without messages between nodes, storage alone tells the one of the other.
+      await using other = await widePath(clock, storage, {});
+      const { eventErasure } = by === "this node" ? test.parts : other.parts;
+      await eventErasure.erase("key_1", id, []);
+      running.resolve();
+      await clock.advance(20_000);
+      expect(test.sent.filter(({ url: to }) => to === url)).toEqual([]);
+      expect(seen.damaged).toBe(0);
+      await recover(test, state, found?.event.ordinal as string);
+    },
+  );
 
   it("says nothing of damage when a retry is due meanwhile", async () => {
     const clock = testClock();

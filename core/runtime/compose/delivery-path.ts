@@ -20,6 +20,7 @@ import { isFanoutQueue } from "../../model/keys.ts";
 import { chooseTransport } from "../../model/transport-choice.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
+import { erasedAmong } from "../../records/erased-event.ts";
 import { createRecipients } from "../../records/recipients.ts";
 import { createDamageReport } from "../../records/damage-report.ts";
 import { createSubscriptionCache } from "../../records/subscription-cache.ts";
@@ -82,7 +83,15 @@ function composePublish(container: Container<DeliveryPath>): void {
     createSubscriptionCache(storage, damaged),
   );
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
-  container.make("eventCache", ["storage"], ({ storage }) => createEventCache(storage));
+  container.make("eventCache", ["storage"], ({ storage }) => {
+    const cache = createEventCache(storage);
+    storage.watch((keys) => {
+      const erased = erasedAmong(keys);
+      if (erased === "all") cache.forget();
+      else for (const ordinal of erased) cache.forget(ordinal);
+    });
+    return cache;
+  });
   container.make("observer", ["log"], ({ log }) => createObservers(log));
   container.make("liveFeed", ["storage", "thread"], ({ storage, thread }) => watchedFeed(storage, thread));
   container.make("statsCollector", ["storage", "clock", "log"], createStatsCollector);
