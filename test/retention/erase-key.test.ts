@@ -1,6 +1,7 @@
 // Erasing an API key: what goes, what stays, and that it goes on wherever it was cut off.
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
+import { attemptsKey, deliveryKey, dueKey, failedKey } from "../../core/model/keys.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { turn } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
@@ -80,6 +81,20 @@ describe("erasing a key", () => {
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
     // The ids are free again, and the rest follows when deleted subscriptions are forgotten.
     expect(await left(test, ["own-"])).toEqual([]);
+  });
+
+  it("takes along what stands under its subscriptions, though no event names it any more", async () => {
+    const { test, subs } = await busy();
+    await using _ = test;
+    const [id = ""] = subs;
+    const ordinal = "01h00000000000000000000000";
+    const line = dueKey({ subscriptionId: id, dueAt: test.clock.now() + DAY, ordinal });
+    const orphans = [attemptsKey(id, ordinal, 0), deliveryKey(id, ordinal), failedKey(id, ordinal), line];
+    await test.storage.commit(orphans.map((key) => ({ op: "put", key, value: "orphan" })));
+    await erase(test);
+    await done(test);
+    expect(await test.storage.getMany(orphans)).toEqual(orphans.map(() => undefined));
+    expect(await left(test, subs)).toEqual(["audit", "expiry"]);
   });
 
   it("goes on after a crash at any of its commits", { timeout: 120_000 }, async () => {
