@@ -64,6 +64,16 @@ describe("the room for what was accepted", () => {
     expect(await opens()).toBe(true);
   });
 
+  it("is looked at again at once when a burst may have used it up, however young the last look is", async () => {
+    const { now, room, opens } = desk(100_000 * MIB);
+    now.freeBytes = 130 * MIB;
+    expect(await opens()).toBe(true);
+    expect(room.look(MIB / 8)).toBe(undefined);
+    now.freeBytes = 127 * MIB;
+    await room.look(MIB);
+    expect(() => room.admit()).toThrow();
+  });
+
   it("is refused as a full storage, with a time to come back", async () => {
     const { now, room, opens } = desk(100 * MIB);
     now.freeBytes = 0;
