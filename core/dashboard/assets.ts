@@ -1,6 +1,6 @@
 /**
- * Builds the assets of the page. Its modules are TypeScript, stripped of types at their first request; its libraries
- * are files of their packages. A single executable contains the result instead.
+ * Builds the assets of the page. Its modules are TypeScript, stripped of types and joined to one at the first request;
+ * its libraries are files of their packages. A single executable contains the result instead.
  */
 import { hash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -8,16 +8,8 @@ import { stripTypeScriptTypes } from "node:module";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { joinModules } from "./join.ts";
 import { receiversModule } from "./receivers.ts";
-
-/** The page's own modules, in `core/dashboard/client`. */
-const MODULES = [
-  "account", "api", "app", "attempt", "audit-list", "brand", "cell", "chart", "choices", "cut", "delivery", "dialog", "dom", "erase-event", "erase-key", "event",
-  "event-choice", "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "load", "login", "main", "may",
-  "once", "order", "overview", "elements", "page-facts", "palette", "publish-event", "portal-link", "portal-session", "relay-status", "relay-time", "replay", "route", "saved-filters", "search", "secret", "sent", "session", "shell", "step-up",
-  "subscription", "subscription-actions", "subscription-changes", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp", "transform-test",
-  "all-keys", "attempts", "health", "known-names", "subscription-menu", "payload", "pending-actions", "selection", "timeline", "user-actions", "users", "verify-code",
-] as const; // prettier-ignore
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
@@ -94,17 +86,18 @@ async function make(): Promise<Packed> {
     );
   };
   const sources: { readonly base: string; readonly end: string; readonly type: string; readonly text: string }[] = [];
-  for (const base of MODULES) {
-    const text = plain(await readFile(join(folder, `${base}.ts`), "utf8"));
-    sources.push({ base, end: "js", type: JAVASCRIPT, text: squeeze(text) });
-  }
+  const own = async (base: string): Promise<string> =>
+    squeeze(plain(await readFile(join(folder, `${base}.ts`), "utf8")));
+  // Applied before the page is shown, so it does not wait for the others.
+  sources.push({ base: "theme", end: "js", type: JAVASCRIPT, text: await own("theme") });
+  sources.push({ base: "main", end: "js", type: JAVASCRIPT, text: await joinModules("main", own) });
   for (const { name, file, tail = "", unminified = false } of Object.values(LIBRARIES)) {
     const text = await library(file);
     sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (unminified ? squeeze(text) : text) + tail });
   }
   sources.push({ base: "receivers", end: "js", type: JAVASCRIPT, text: await receiversModule() });
-  const own = await readFile(join(folder, "style.css"), "utf8");
-  const css = (await library("uplot/dist/uPlot.min.css")) + squeezeStyle(own);
+  const style = await readFile(join(folder, "style.css"), "utf8");
+  const css = (await library("uplot/dist/uPlot.min.css")) + squeezeStyle(style);
   sources.push({ base: "style", end: "css", type: "text/css; charset=utf-8", text: css });
   const icon = await readFile(join(folder, "icon.svg"), "utf8");
   sources.push({ base: "icon", end: "svg", type: "image/svg+xml", text: icon });
@@ -135,7 +128,7 @@ function rootOf(require: NodeJS.Require, name: string): string {
 /** Replaces the names of imported modules by the served ones. */
 function named(text: string, version: string): string {
   return text.replaceAll(/(\bfrom\s*|\bimport\s*\(?\s*)"([^"\n]+)"/g, (whole, before: string, to: string) => {
-    const base = to === "relay:receivers" ? "receivers" : (LIBRARIES[to]?.name ?? /^\.\/([a-z-]+)\.ts$/.exec(to)?.[1]);
+    const base = to === "relay:receivers" ? "receivers" : LIBRARIES[to]?.name;
     return base === undefined ? whole : `${before}"./${base}.${version}.js"`;
   });
 }

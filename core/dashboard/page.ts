@@ -64,12 +64,10 @@ export interface Document {
   readonly style?: string | undefined;
 }
 
-export function html({ byName, version }: Assets, { base, title, data, style }: Document): string {
+export function html({ version }: Assets, { base, title, data, style }: Document): string {
   const at = (name: string, end: string): string => `${base}/${name}.${version}.${end}`;
-  // What every view needs is loaded at once, not one import after the other.
-  const preloads = [...byName.keys()]
-    .filter((name) => name.endsWith(".js") && !/^(main|theme|uqr|uplot|receivers)\./.test(name))
-    .map((name) => `<link rel="modulepreload" href="${base}/${name}">`);
+  // What every view imports is loaded at once, not one import after the other.
+  const preloads = ["preact", "hooks"].map((name) => `<link rel="modulepreload" href="${at(name, "js")}">`);
   const set = Object.entries(data).map(([name, value]) => ` data-${name}="${attribute(value)}"`);
   const more = style === undefined ? "" : `\n<link rel="stylesheet" href="${base}/${style}">`;
   return `<!doctype html>

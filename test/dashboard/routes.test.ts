@@ -51,7 +51,7 @@ describe("the page at /developers", () => {
 
   it("has parts that never change under their names, zipped for who takes it", async () => {
     const names = [...new Set([...html.matchAll(/"\/developers\/([^"]+)"/g)].map(([, name]) => name as string))];
-    expect(names.length).toBeGreaterThan(40);
+    expect(names.map((name) => name.split(".")[0])).toEqual(["icon", "style", "theme", "preact", "hooks", "main"]);
     const types = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" };
     for (const name of names) {
       const part = await get(`/developers/${name}`);
@@ -113,10 +113,11 @@ describe("the page at /developers", () => {
     }
   });
 
-  it("is less than 130 KB in all, zipped", async () => {
+  // 130 KB is what is promised. The limit is lower, so that one change more does not break the promise.
+  it("is less than 110 KB in all, zipped", async () => {
     const { byName } = await loadAssets();
     const sum = [...byName.values()].reduce((all, { gzip }) => all + gzip.length, gzipSync(html).length);
-    expect(sum).toBeLessThan(130_000);
+    expect(sum).toBeLessThan(110_000);
   });
 
   it("can be packed into one text for a single executable, the same each time", async () => {
