@@ -12,13 +12,21 @@ const AGE_MS = 2 * 86_400_000;
 const SPREAD_MS = 3_600_000;
 const BATCH = 1_000;
 
-/** @param count how many events the key gets */
-export async function fill(storage: Storage, keyId: string, count: number): Promise<void> {
+/**
+ * @param count how many events the key gets
+ * @param age when the first was published, before now, and within what time they were
+ */
+export async function fill(
+  storage: Storage,
+  keyId: string,
+  count: number,
+  age = { ms: AGE_MS, spreadMs: SPREAD_MS },
+): Promise<void> {
   const [sub] = await liveOf(storage, keyId);
   if (sub === undefined) throw new Error("there is no subscription");
-  const first = Date.now() - AGE_MS;
+  const first = Date.now() - age.ms;
   let made = 0;
-  const mint = ordinals(() => first + Math.floor((made / count) * SPREAD_MS));
+  const mint = ordinals(() => first + Math.floor((made / count) * age.spreadMs));
   const { data } = JSON.parse(publication()) as { readonly data: unknown };
   const text = JSON.stringify(data);
   await storage.commit([{ op: "put", key: apiKeyKey(keyId), value: String(first) }]);

@@ -1,24 +1,8 @@
 // Which outside programs a test may drive here.
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
+import { findProgram, type Program } from "../../tools/find-program.ts";
 import programs from "../../tools/programs.json" with { type: "json" };
 
-export type Program = keyof typeof programs;
-
-/** The path of the program, of the first of its commands that is installed; undefined where none is. */
-export function findProgram(name: Program): string | undefined {
-  // Debian keeps some servers out of the PATH of a plain user.
-  const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
-  const paths = programs[name].commands.flatMap((command) => folders.map((folder) => join(folder, command)));
-  return paths.find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+export { findProgram, type Program };
 
 /**
  * Why a test must be skipped here, or undefined when all programs are there:
