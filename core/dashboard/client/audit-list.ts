@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { EraseKey } from "./erase-key.ts";
+import { EraseKey } from "./erase.ts";
 import { useNames } from "./known-names.ts";
 import { refine, to } from "./route.ts";
 import { empty, PageFrame, problem, skeleton, TimeSwitch, When } from "./elements.ts";

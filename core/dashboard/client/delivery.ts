@@ -16,6 +16,7 @@ import { Next, PendingActions } from "./pending-actions.ts";
 import { useSelection } from "./selection.ts";
 import { useSubscriptionMenu } from "./subscription-menu.ts";
 import { tabs } from "./subscription.ts";
+import { trail } from "./trail.ts";
 import { timeline } from "./timeline.ts";
 import { pager, table } from "./data-table.ts";
 import { may } from "./may.ts";
@@ -151,7 +152,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   );
   return PageFrame({
     title: sub === undefined ? "Deliveries" : nameOf(sub),
-    kicker: [el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"), " / ", el.code(null, id)],
+    kicker: trail(keyId, "subscriptions", "Subscriptions", id),
     actions: [
       TimeSwitch({}),
       may("change") && el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),

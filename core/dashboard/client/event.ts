@@ -5,18 +5,18 @@ import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
 import { FilterVerdict, testFilter } from "./filter-test.ts";
 import { el, part } from "./dom.ts";
-import { EraseEvent } from "./erase-event.ts";
+import { EraseEvent } from "./erase.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
 import { nameOf, useKnown } from "./api-keys.ts";
 import { useNames } from "./known-names.ts";
 import { Payload } from "./payload.ts";
-import { badge, Copy, notice, PageFrame, problem, skeleton, showToast, useAction } from "./elements.ts";
+import { badge, notice, PageFrame, problem, skeleton, showToast, useAction } from "./elements.ts";
 import { useCalm, useLive, useLoad } from "./load.ts";
-import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
-import type { EventDetail, FilterTested } from "./shapes.ts";
+import type { Delivery, EventDetail, FilterTested } from "./shapes.ts";
 import { pager } from "./data-table.ts";
+import { trail } from "./trail.ts";
 import { may } from "./may.ts";
 
 interface EventProps {
@@ -41,15 +41,12 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   // It can be sent to any of them, also where nobody wanted it.
   const offers = data !== undefined && may("change");
   useNames(keyId, data?.data.deliveries.map(({ subscriptionId }) => subscriptionId) ?? [], offers);
-  const kicker = [
-    el.a({ href: to(["k", keyId, "events"]) }, "Events"),
-    " / ",
-    el.code(null, id),
-    " ",
-    Copy({ text: id, what: "the id" }),
-  ];
   if (data === undefined)
-    return PageFrame({ title: "Event", kicker, children: [problem(error, again), error === undefined && skeleton()] });
+    return PageFrame({
+      title: "Event",
+      kicker: trail(keyId, "events", "Events", id),
+      children: [problem(error, again), error === undefined && skeleton()],
+    });
   return Shown({ keyId, answer: data, again, error, first: cursor === undefined, turn });
 });
 
@@ -87,13 +84,7 @@ const Shown = part(
     const failed = deliveries.filter((one) => one.status === "failed").length;
     return PageFrame({
       title: type,
-      kicker: [
-        el.a({ href: to(["k", keyId, "events"]) }, "Events"),
-        " / ",
-        el.code(null, id),
-        " ",
-        Copy({ text: id, what: "the id" }),
-      ],
+      kicker: trail(keyId, "events", "Events", id),
       actions: [
         may("erase") && el.button({ type: "button", onClick: () => setErasing(true) }, "Erase…"),
         may("change") &&
@@ -109,7 +100,7 @@ const Shown = part(
           ),
       ],
       children: [
-        erasing && EraseEvent({ keyId, event, close: () => setErasing(false) }),
+        erasing && EraseEvent({ keyId, eventId: id, close: () => setErasing(false) }),
         problem(error ?? replay.error),
         el.div(
           { class: "card" },
@@ -130,7 +121,9 @@ const Shown = part(
         deliveries.length === 0 &&
           event.damaged === undefined &&
           notice("info", el.p(null, "No subscription wanted this event when it was accepted.")),
-        ...deliveries.map((delivery) => DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again })),
+        ...troubleFirst(deliveries).map((delivery) =>
+          DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again }),
+        ),
         paged &&
           pager({
             what: "deliveries",
@@ -145,6 +138,13 @@ const Shown = part(
     });
   },
 );
+
+const TROUBLE = ["failed", "pending"];
+/** What somebody looks for comes first. */
+const troubleFirst = (all: readonly Delivery[]): readonly Delivery[] => [
+  ...TROUBLE.flatMap((status) => all.filter((one) => one.status === status)),
+  ...all.filter(({ status }) => !TROUBLE.includes(status)),
+];
 
 /**
  * An event can still be sent to a subscription that did not have it, if its names match: so a new one gets old events.

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
+import { Confirm } from "./confirm.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
@@ -22,11 +23,11 @@ const ACCESS = [
   ["read", "Look, and change nothing"],
 ] as const;
 
-const buttons = (close: () => void, busy: boolean, text: string, kind = "main"): ComponentChildren =>
+const buttons = (close: () => void, busy: boolean, text: string): ComponentChildren =>
   el.div(
     { class: "row end" },
     el.button({ type: "button", onClick: close }, "Cancel"),
-    el.button({ type: "submit", class: kind, disabled: busy }, busy ? "One moment…" : text),
+    el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text),
   );
 
 interface OnceProps {
@@ -150,22 +151,17 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
   });
 });
 
-export const RemoveUser = part(({ one: { username }, close, done }: OneProps) => {
-  const { run, busy, error } = useAction(async (wanted) => {
-    await ask("DELETE", path("/auth/users/{}", [username]), { wanted });
-    showToast("The user is removed");
-    done();
-  });
-  return Dialog({
+export const RemoveUser = part(({ one: { username }, close, done }: OneProps) =>
+  Confirm({
     title: `Remove ${username}?`,
+    yes: "Remove the user",
+    no: "Cancel",
     close,
-    children: form({
-      submit: run,
-      children: [
-        el.p(null, "The account is deleted and its sessions end. What it did stays in the audit."),
-        problem(error),
-        buttons(close, busy, "Remove the user", "danger"),
-      ],
-    }),
-  });
-});
+    async act(wanted) {
+      await ask("DELETE", path("/auth/users/{}", [username]), { wanted });
+      showToast("The user is removed");
+      done();
+    },
+    children: el.p(null, "The account is deleted and its sessions end. What it did stays in the audit."),
+  }),
+);
