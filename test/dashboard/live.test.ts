@@ -93,4 +93,18 @@ describe.skipIf(browser.missing !== undefined)(`the sign of a live view (${brows
     await expect.poll(() => streams, { timeout: 30_000 }).toBe(2);
     await live(screen).waitFor();
   });
+
+  it("goes on with the time, also where nothing happens", async () => {
+    await using screen = await open();
+    const { page, limited } = screen;
+    // Without a stream, which would have the view read again by itself.
+    await page.route("**/stream", (route) => route.abort());
+    await page.clock.install();
+    await screen.go("k/key_quiet/overview", "Overview");
+    await page.getByText("Events accepted").waitFor();
+    const reads = (): number => limited.filter((one) => one === "GET /api-keys/key_quiet/stats").length;
+    const before = reads();
+    await page.clock.fastForward(61_000);
+    await expect.poll(reads).toBeGreaterThan(before);
+  });
 });

@@ -4,7 +4,7 @@ import { ask, path } from "./api.ts";
 import { pager, table } from "./data-table.ts";
 import { el, part } from "./dom.ts";
 import { PageFrame, problem, skeleton } from "./elements.ts";
-import { useLoad } from "./load.ts";
+import { useEvery, useLoad } from "./load.ts";
 import { count, duration, shareOf } from "./format.ts";
 import { to } from "./route.ts";
 import { KeyForm } from "./shell.ts";
@@ -22,6 +22,7 @@ interface ListedKey {
 }
 
 const PAGE = "25";
+const REFRESH_MS = 60_000;
 
 export const AllKeys = part(() => {
   const [cursor, setCursor] = useState<string | undefined>(undefined);
@@ -30,6 +31,7 @@ export const AllKeys = part(() => {
       ask<readonly ListedKey[]>("GET", path("/api-keys", [], { range: "24h", limit: PAGE, cursor }), { signal }),
     [cursor],
   );
+  useEvery(again, REFRESH_MS);
   const owned = token.now?.keys ?? [];
   const listed = data?.data ?? [];
   // Keys of the token that nobody has used yet.
@@ -46,7 +48,7 @@ export const AllKeys = part(() => {
         rows.length > 0 &&
         table(
           "API keys",
-          ["Key", "Events accepted", "Delivered", "Failed", "Attempts that succeeded", "Latency p50"],
+          ["Key", "Events accepted", "Delivered", "Failed", "Success rate", "Latency p50"],
           rows.map(({ id, figures }) => ({
             key: id,
             cells: [

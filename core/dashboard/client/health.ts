@@ -9,16 +9,26 @@ import type { Glance } from "./shapes.ts";
 const HEALTHY = 0.95;
 const FAILING = 0.5;
 
-const said = (state: string, why?: VNode | string): VNode =>
-  el.span({ class: "health" }, badge(state), why !== undefined && el.small(null, why));
+const said = (state: string, ...more: readonly (VNode | string)[]): VNode =>
+  el.span(
+    { class: "health" },
+    badge(state),
+    more.length > 0 && el.small(null, ...more.flatMap((one, i) => (i === 0 ? [one] : [", ", one]))),
+  );
+
+interface HealthProps {
+  readonly one: Glance;
+  /** Without the rate, which is said beside it. */
+  readonly brief?: boolean;
+}
 
 /** What keeps it from being tried comes first. */
-export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
+export const HealthText = part(({ one, brief = false }: HealthProps): VNode => {
   const now = useNow();
   const { figures, failuresInARow, restsUntil } = one;
-  const why = shareOf(figures.delivered, figures.attempts);
-  if (one.status === "disabled")
-    return said("disabled", one.disabledReason === undefined ? why : `${reason(one.disabledReason)}, ${why}`);
+  const rated = brief ? [] : [shareOf(figures.delivered, figures.attempts)];
+  const { disabledReason: why } = one;
+  if (one.status === "disabled") return said("disabled", ...(why === undefined ? [] : [reason(why)]), ...rated);
   if (restsUntil !== undefined && Date.parse(restsUntil) > now)
     return said(
       "paused",
@@ -26,6 +36,6 @@ export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
     );
   if (figures.attempts === 0) return said("idle");
   const rate = figures.delivered / figures.attempts;
-  const row = failuresInARow > 1 ? `${why}, ${count(failuresInARow)} failed in a row` : why;
-  return said(rate >= HEALTHY ? "healthy" : rate < FAILING ? "failing" : "degraded", row);
+  const row = failuresInARow > 1 ? [`${count(failuresInARow)} failed in a row`] : [];
+  return said(rate >= HEALTHY ? "healthy" : rate < FAILING ? "failing" : "degraded", ...rated, ...row);
 });

@@ -1,11 +1,11 @@
 /** Loads the names of subscriptions where a view shows some that are not known yet, and again when they change. */
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { MOST_REQUESTS, spent } from "./api.ts";
 import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { useCalm, useLive } from "./load.ts";
 
-/** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
-const AGAIN_MS = 5_000;
+/** When to ask for names that could not be loaded with the view, ms. */
+const AGAIN_MS = 2_000;
 /** At most once in this time what is known is read again because others have changed it, ms. */
 const CHANGED_MS = 2_000;
 
@@ -16,7 +16,8 @@ const CHANGED_MS = 2_000;
 export function useNames(keyId: string, ids: readonly (string | undefined)[], all = false): (id: string) => string {
   const names = useKnown(keyId);
   const unknown = (all && knownOf(keyId) === undefined) || ids.some((id) => id !== undefined && !names.has(id));
-  useEffect(() => {
+  // In turn with the reading of the view, which comes first.
+  useLayoutEffect(() => {
     if (!unknown) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let left = false;

@@ -1,5 +1,5 @@
 /** Reads what a view shows, and has it read again as things happen. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiRefusal, waiting } from "./api.ts";
 import { listen, type LiveMessage, opened } from "./live.ts";
 
@@ -24,7 +24,8 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
   /** The reading that is under way, and whether another one is due after it. */
   const underWay = useRef<{ readonly since: number; due: boolean } | undefined>(undefined);
   const next = (): void => setTurn((before) => before + 1);
-  useEffect(() => {
+  // Not after the first frame, as effects are otherwise: a view would begin to read one frame later.
+  useLayoutEffect(() => {
     const abort = new AbortController();
     const mine = { since: performance.now(), due: false };
     underWay.current = mine;
@@ -61,7 +62,17 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
 export function useLive(onMessage: (message: LiveMessage) => void): void {
   const newest = useRef(onMessage);
   newest.current = onMessage;
-  useEffect(() => listen((message) => newest.current(message)), []);
+  useLayoutEffect(() => listen((message) => newest.current(message)), []);
+}
+
+/** Calls every so often while somebody looks at the page. */
+export function useEvery(call: () => void, ms: number): void {
+  const newest = useRef(call);
+  newest.current = call;
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && newest.current(), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
 }
 
 /** Calls at most once in `ms`, and once more after the last. */

@@ -3,7 +3,7 @@ import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field, Select } from "./fields.ts";
 import { notice, problem, showToast, useAction, When } from "./elements.ts";
-import { useLoad } from "./load.ts";
+import { useCalm, useLive, useLoad } from "./load.ts";
 import { count } from "./format.ts";
 import { to } from "./route.ts";
 import type { Order, Subscription } from "./shapes.ts";
@@ -72,6 +72,9 @@ export const orderText = ({ ordered, orderBy, onFailed = "skip" }: Subscription)
   return `${by}; a failed one ${onFailed === "hold" ? "holds up those behind it" : "is passed"}`;
 };
 
+/** At most once in this time it is read again, ms: each reading counts for the limits. */
+const CALM_MS = 3_000;
+
 interface OrderProps {
   readonly keyId: string;
   readonly one: Subscription;
@@ -83,6 +86,11 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
     async (signal) => (await ask<Order>("GET", `${route}/order`, { signal })).data,
     [keyId, one.id],
   );
+  const soon = useCalm(again, CALM_MS);
+  useLive((message) => {
+    // An event may be for this subscription or not: the relay knows.
+    if (message.event !== "attempt" || message.data.subscriptionId === one.id) soon();
+  });
   const skip = useAction(async () => {
     const { data: done } = await ask<{ readonly skipped: number }>("POST", `${route}/skip`);
     showToast(done.skipped === 0 ? "Nothing is held any more" : `Skipped ${count(done.skipped)}`);
@@ -110,7 +118,14 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
                 ),
           ),
         ),
-        may("change") && el.button({ type: "button", disabled: skip.busy, onClick: skip.run }, "Skip"),
+        may("change") &&
+          el.div(
+            { class: "row" },
+            el.button(
+              { type: "button", disabled: skip.busy, onClick: skip.run },
+              data.held.length === 1 ? "Skip it" : "Skip them",
+            ),
+          ),
       ),
     problem(skip.error ?? error),
   );

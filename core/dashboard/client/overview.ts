@@ -8,7 +8,7 @@ import { choice, Select } from "./fields.ts";
 import { count, duration, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
 import { empty, PageFrame, problem, skeleton } from "./elements.ts";
-import { useCalm, useLive, useLoad } from "./load.ts";
+import { useCalm, useEvery, useLive, useLoad } from "./load.ts";
 import { may } from "./may.ts";
 import { PortalLink } from "./portal-link.ts";
 import { spanQuery } from "./filters.ts";
@@ -34,6 +34,8 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
   const { data, error, again } = useLoad((signal) => loadStats(keyId, range, only, signal), [keyId, range, only]);
   const calm = useCalm(again, REFRESH_MS);
   const soon = useCalm(again, 1_000);
+  // Time goes on where nothing happens: what was an hour ago leaves the hour.
+  useEvery(again, data?.stepMs ?? REFRESH_MS);
   const begun = useRef(false);
   const [linking, setLinking] = useState(false);
   useLive(({ event }) => {
@@ -94,7 +96,7 @@ const Shown = part(
         tile("Events accepted", count(totals.accepted), events()),
         tile("Delivered", count(totals.delivered), events("delivered")),
         tile("Failed", count(totals.failed), events("failed")),
-        tile("Attempts that succeeded", share(totals.delivered, totals.attempts), to(["k", keyId, "attempts"], range)),
+        tile("Success rate", share(totals.delivered, totals.attempts), to(["k", keyId, "attempts"], range)),
         tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`),
         tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more),
       ),
@@ -174,7 +176,7 @@ export const OwnCharts = part(({ data, list, more, pending }: OwnProps) => {
   );
   const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
   return el.div(
-    { class: "charts" },
+    { class: more === undefined ? "charts three" : "charts" },
     ChartCard({ title: "Events and deliveries", chart: data, lines: all.events, list: leads("events") }),
     ChartCard({
       title: "Latency of attempts",

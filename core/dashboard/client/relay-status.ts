@@ -1,12 +1,12 @@
 /** Shows the relay itself to users that own every key: nodes, storage, backlog, refusals. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { bytes, count, duration } from "./format.ts";
 import { Charts, RANGES } from "./overview.ts";
 import { PageFrame, problem, skeleton } from "./elements.ts";
-import { useLoad } from "./load.ts";
+import { useEvery, useLoad } from "./load.ts";
 import type { Chart, Range } from "./shapes.ts";
 
 type Facts = Readonly<Record<string, unknown>>;
@@ -20,10 +20,7 @@ export const RelayStatus = part(() => {
     (signal) => ask<Status>("GET", path("/relay/status", [], { range }), { signal }),
     [range],
   );
-  useEffect(() => {
-    const timer = setInterval(() => !document.hidden && again(), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(again, REFRESH_MS);
   const groups = Object.entries(data?.data ?? {}).filter(
     ([name, value]) => name !== "figures" && typeof value === "object" && value !== null,
   );

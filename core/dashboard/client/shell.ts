@@ -1,6 +1,6 @@
 /** The frame around every view: navigation, the current key, and whether the view is live. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
 import { brandLink } from "./brand.ts";
 import { ThemeButton, waitNotice } from "./choices.ts";
@@ -36,10 +36,12 @@ const AGAIN_MS = 60_000;
 
 export const Shell = part(({ keyId, here, children }: ShellProps) => {
   const now = useCell(token);
-  const inKey = here.parts[0] === "k";
+  const [area] = here.parts;
+  const inKey = area === "k";
+  const several = !isPortal && (now?.keys === "*" || (now?.keys.length ?? 0) > 1);
   const followed = inKey ? keyId : undefined;
   const view = here.parts.join("/");
-  useEffect(() => {
+  useLayoutEffect(() => {
     follow(followed);
     const late = (): void => follow(followed, true);
     const [once, timer] = [setTimeout(late, LATE_MS), setInterval(late, AGAIN_MS)];
@@ -55,8 +57,12 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
     if (line && current)
       line.scrollLeft = current.offsetLeft - line.offsetLeft - line.clientWidth / 2 + current.offsetWidth / 2;
   }, [view]);
-  const link = (parts: readonly string[], text: string, on: boolean) =>
-    el.li({ key: text }, el.a({ href: to(parts), "aria-current": on ? "page" : undefined }, text));
+  // Those of the whole relay stand apart from those of the key.
+  const link = (parts: readonly string[], text: string, on: boolean, apart = false) =>
+    el.li(
+      { key: text, class: apart ? "apart" : undefined },
+      el.a({ href: to(parts), "aria-current": on ? "page" : undefined }, text),
+    );
   return el.div(
     { class: "shell" },
     el.a({ class: "skip", href: "#main", onClick: skip }, "Skip to the content"),
@@ -73,15 +79,16 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
             : VIEWS.filter(([name]) => !isPortal || name !== "audit").map(([name, text]) =>
                 link(["k", keyId, name], text, inKey && here.parts[2] === name),
               )),
-          now?.keys === "*" && link(["relay"], "Relay", here.parts[0] === "relay"),
-          now?.keys === "*" && hasAccounts && link(["users"], "Users", here.parts[0] === "users"),
-          !isPortal && link(["account"], "Account", here.parts[0] === "account"),
+          several && link(["keys"], "API keys", area === "keys" || (area === undefined && !isPortal), true),
+          now?.keys === "*" && link(["relay"], "Relay", area === "relay"),
+          now?.keys === "*" && hasAccounts && link(["users"], "Users", area === "users"),
+          !isPortal && link(["account"], "Account", area === "account", !several),
         ),
       ),
       el.div(
         { class: "tools" },
         now?.access === "read" && el.span({ class: "quiet" }, "You may only look"),
-        Live({}),
+        (inKey || isPortal) && Live({}),
         PaletteButton({}),
         ThemeButton({}),
         el.button({ type: "button", class: "plain", onClick: () => void logOut() }, isPortal ? "Leave" : "Log out"),

@@ -3,8 +3,8 @@ import { el, line, part } from "./dom.ts";
 import { count, duration, moment, shareOf } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
 import { parted } from "./cut.ts";
-import { badge, Copy, empty, notice, PageFrame, problem, skeleton, When } from "./elements.ts";
-import { useCalm, useLive, useLoad } from "./load.ts";
+import { badge, empty, notice, PageFrame, problem, skeleton, When } from "./elements.ts";
+import { useCalm, useEvery, useLive, useLoad } from "./load.ts";
 import { FilterTest, filterText } from "./filter-test.ts";
 import { TransformTest } from "./transform-test.ts";
 import { OrderCard, orderText } from "./order.ts";
@@ -12,6 +12,7 @@ import { to } from "./route.ts";
 import type { Chart, Glance } from "./shapes.ts";
 import { listOf, OwnCharts } from "./overview.ts";
 import { useSubscriptionMenu } from "./subscription-menu.ts";
+import { trail } from "./trail.ts";
 import { TestEvent } from "./test-event.ts";
 import { VerifyCode } from "./verify-code.ts";
 import { HealthText } from "./health.ts";
@@ -20,6 +21,9 @@ interface ViewProps {
   readonly keyId: string;
   readonly id: string;
 }
+
+/** The figures of a day are of steps that long. */
+const STEP_MS = 600_000;
 
 export const tabs = (keyId: string, id: string, on: "settings" | "deliveries") =>
   el.nav(
@@ -42,6 +46,7 @@ export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
   const one = data?.subscriptions.find((each) => each.id === id);
   const soon = useCalm(again, 500);
   const later = useCalm(again, 10_000);
+  useEvery(again, data?.stepMs ?? STEP_MS);
   useLive((message) => {
     if (message.event === "again" || (message.event === "subscription" && message.data.id === id)) soon();
     else if (message.event === "attempt" && message.data.subscriptionId === id) later();
@@ -49,7 +54,7 @@ export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
   if (data === undefined || one === undefined) {
     return PageFrame({
       title: "Subscription",
-      kicker: el.code(null, id),
+      kicker: trail(keyId, "subscriptions", "Subscriptions", id),
       children:
         data === undefined
           ? [problem(error, again), error === undefined && skeleton()]
@@ -81,13 +86,7 @@ const Open = part(
     const menu = useSubscriptionMenu(keyId, one, again);
     return PageFrame({
       title: nameOf(one),
-      kicker: [
-        el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"),
-        " / ",
-        el.code(null, one.id),
-        " ",
-        Copy({ text: one.id, what: "the id" }),
-      ],
+      kicker: trail(keyId, "subscriptions", "Subscriptions", one.id),
       actions: menu.buttons,
       children: [
         tabs(keyId, one.id, "settings"),
@@ -123,8 +122,8 @@ const Standing = part(({ keyId, one }: { readonly keyId: string; readonly one: G
     el.h2({ id: "standing" }, "Last 24 hours"),
     el.dl(
       null,
-      line("Health", HealthText({ one })),
-      line("Attempts that succeeded", shareOf(figures.delivered, figures.attempts)),
+      line("Health", HealthText({ one, brief: true })),
+      line("Success rate", shareOf(figures.delivered, figures.attempts)),
       line("Failed deliveries", list("failed", count(figures.failed))),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),
       line("Pending now", list("pending", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog))),
