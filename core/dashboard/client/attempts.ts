@@ -73,6 +73,7 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
                 When({ at: one.startedAt }),
               ],
             })),
+            true,
           ),
         ),
       rows.length < PAGE && lookedBack(data?.meta.searchedTo, rows.length),

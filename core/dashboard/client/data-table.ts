@@ -7,10 +7,13 @@ export interface TableRow {
   readonly cells: readonly ComponentChildren[];
 }
 
-/** @param columns their headings; the first cell of a row is its name */
-export const table = (caption: string, columns: readonly string[], rows: readonly TableRow[]): VNode =>
+/**
+ * @param columns their headings; the first cell of a row is its name
+ * @param plain whether the cells say by themselves what they are, so that cards need no names and few lines
+ */
+export const table = (caption: string, columns: readonly string[], rows: readonly TableRow[], plain = false): VNode =>
   el.div(
-    { class: "table", role: "region", "aria-label": caption, tabIndex: 0 },
+    { class: plain ? "table plain" : "table", role: "region", "aria-label": caption, tabIndex: 0 },
     el.table(
       null,
       el.caption({ class: "hidden" }, caption),

@@ -146,7 +146,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
             rows.map((one) => ({
               key: one.id,
               cells: [
-                selection.pick({ eventId: one.id }, eventLink(keyId, one.id)),
+                selection.pick({ eventId: one.id }, eventLink(keyId, one.id, true)),
                 typeName(one.type),
                 badge(changed.get(one.id) ?? one.status),
                 answered(one),
@@ -154,6 +154,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
                 When({ at: one.acceptedAt }),
               ],
             })),
+            true,
           ),
         ),
       rows.length < PAGE && lookedBack(data?.meta.searchedTo, rows.length),

@@ -55,7 +55,7 @@ export const Search = part(({ query, attempts = false }: SearchProps) => {
     el.form(
       { onSubmit: send, role: "search", "aria-label": "Search" },
       el.div(
-        { class: "filters" },
+        { class: "filters many" },
         !attempts && field("id", "Id begins with"),
         !attempts && field("text", "Data contains"),
         field("code", "Answered with", "numeric"),

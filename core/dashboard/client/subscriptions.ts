@@ -57,7 +57,7 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
 
 /** @param span the time of its figures, in words */
 export function glanceTable(keyId: string, all: readonly Glance[], span = "24 hours"): VNode {
-  const columns = ["Endpoint", "Events", `Health, last ${span}`, "Pending", "Last delivery"];
+  const columns = ["Endpoint", "Events", `Health, last ${span.replace("1 ", "")}`, "Pending", "Last delivery"];
   return table(
     "Subscriptions",
     columns,
