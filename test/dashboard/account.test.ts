@@ -13,6 +13,7 @@ import {
   logIn,
   PASSWORD,
   picture,
+  secondFactor,
   setUp,
   setupCode,
   useBrowser,
@@ -164,15 +165,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await using screen = await browser.open(relay);
     const { page } = screen;
     await setUp(relay, screen);
-    await screen.go("account", "Account");
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Set up a second factor" }).click();
-    const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
-    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
-    await page.getByRole("button", { name: "Turn it on" }).click();
-    await page.getByText("Your second factor is on.").waitFor();
-    const recovery = await page.locator(".codes code").allInnerTexts();
-    await page.getByRole("button", { name: "I have kept them" }).click();
+    const recovery = await secondFactor(screen);
     await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
     aheadMs = 125_000;
     await page.getByRole("button", { name: "Rotate secret" }).click();
@@ -198,15 +191,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await using screen = await browser.open(relay);
     const { page, limited } = screen;
     await setUp(relay, screen);
-    await screen.go("account", "Account");
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Set up a second factor" }).click();
-    const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
-    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
-    await page.getByRole("button", { name: "Turn it on" }).click();
-    await page.getByText("Your second factor is on.").waitFor();
-    const recovery = await page.locator(".codes code").allInnerTexts();
-    await page.getByRole("button", { name: "I have kept them" }).click();
+    const recovery = await secondFactor(screen);
 
     aheadMs = 305_000;
     const rotate = `/api-keys/key_1/webhooks/${id}/rotate-secret`;

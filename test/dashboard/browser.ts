@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
+import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { findProgram, needs } from "../support/needs.ts";
 import type { TestRelay } from "../support/relay.ts";
 
@@ -199,8 +200,27 @@ export async function logIn(relay: TestRelay, { page }: Screen, code?: string): 
   await page.getByRole("button", { name: "Log out" }).waitFor();
 }
 
-export async function fillLogin(page: Page, password: string): Promise<void> {
-  await page.getByLabel("Username").fill("ada");
+/** @param page or a dialog of it */
+export async function fillLogin(
+  page: Pick<Page, "getByLabel" | "getByRole">,
+  password: string,
+  username = "ada",
+): Promise<void> {
+  await page.getByLabel("Username").fill(username);
   await page.getByLabel("Password").fill(password);
   await page.getByRole("button", { name: "Log in" }).click();
+}
+
+/** Turns the second factor on. @returns the recovery codes */
+export async function secondFactor({ page, ...screen }: Screen): Promise<readonly string[]> {
+  await screen.go("account", "Account");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Set up a second factor" }).click();
+  const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, Math.floor(Date.now() / 30_000)));
+  await page.getByRole("button", { name: "Turn it on" }).click();
+  await page.getByText("Your second factor is on.").waitFor();
+  const recovery = await page.locator(".codes code").allInnerTexts();
+  await page.getByRole("button", { name: "I have kept them" }).click();
+  return recovery;
 }

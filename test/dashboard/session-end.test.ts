@@ -105,9 +105,7 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     await endSession(relay, screen);
     await page.getByRole("button", { name: "Create", exact: true }).click();
     const login = page.getByRole("dialog", { name: "Log in" });
-    await login.getByLabel("Username").fill("grace");
-    await login.getByLabel("Password").fill(PASSWORD);
-    await login.getByRole("button", { name: "Log in" }).click();
+    await fillLogin(login, PASSWORD, "grace");
     await login.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "No subscription yet" }).waitFor();
     expect(await page.getByRole("dialog").count()).toBe(0);
@@ -133,9 +131,7 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     await made.answered;
     await screen.go("account", "Account");
     await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByLabel("Username").fill("grace");
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Log in" }).click();
+    await fillLogin(page, PASSWORD, "grace");
     await page.getByRole("button", { name: "Log out" }).waitFor();
     const came = page.waitForResponse((response) => response.request().method() === "POST" && response.ok());
     made.release();
@@ -163,9 +159,7 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     const beside = await page.context().newPage();
     await beside.goto(`${relay.url}/developers`);
     await beside.getByRole("button", { name: "Log out" }).click();
-    await beside.getByLabel("Username").fill("grace");
-    await beside.getByLabel("Password").fill(PASSWORD);
-    await beside.getByRole("button", { name: "Log in" }).click();
+    await fillLogin(beside, PASSWORD, "grace");
     await beside.getByRole("button", { name: "Log out" }).waitFor();
 
     await page.getByRole("button", { name: "Create", exact: true }).click();

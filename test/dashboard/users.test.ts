@@ -1,21 +1,9 @@
 // The accounts of a relay on its page: listed, added, changed and removed by those who own every key.
 import { describe, expect, it } from "vitest";
-import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { startRelay } from "../support/relay.ts";
-import { expectAccessible, held, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
+import { expectAccessible, held, PASSWORD, picture, secondFactor, setUp, useBrowser } from "./browser.ts";
 
 const browser = useBrowser();
-
-/** Turns the second factor on. */
-async function enrol({ page, ...screen }: Screen): Promise<void> {
-  await screen.go("account", "Account");
-  await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByRole("button", { name: "Set up a second factor" }).click();
-  const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
-  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, Math.floor(Date.now() / 30_000)));
-  await page.getByRole("button", { name: "Turn it on" }).click();
-  await page.getByRole("button", { name: "I have kept them" }).click();
-}
 
 describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.missing ?? "in Chromium"})`, () => {
   it("are listed after a fresh second factor, added with a password shown once, changed and removed", async () => {
@@ -28,7 +16,7 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await page.getByRole("button", { name: "Not now" }).click();
     await page.getByRole("button", { name: "Confirm that it is you" }).waitFor();
     await expectAccessible(page);
-    await enrol(screen);
+    await secondFactor(screen);
     await page.getByRole("link", { name: "Users" }).click();
     await page.getByRole("row", { name: /^ada.*every key.*manage.*on/ }).waitFor();
 
@@ -75,7 +63,7 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await setUp(relay, screen);
     const confirmed = await held(page, "PUT", "/auth/totp");
     const codes = page.getByRole("dialog", { name: "Keep these codes now" });
-    const enrolled = enrol(screen);
+    const enrolled = secondFactor(screen);
     await confirmed.answered;
     await screen.go("keys", "API keys");
     confirmed.release();
@@ -104,7 +92,7 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await using screen = await browser.open(relay);
     const { page } = screen;
     await setUp(relay, screen);
-    await enrol(screen);
+    await secondFactor(screen);
     await screen.go("users", "Users");
     await page.getByRole("button", { name: "Add a user" }).click();
     await page.getByLabel("Username").fill("ada");
