@@ -5,6 +5,7 @@ import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
 import { loadStats, nameOf, useKnown } from "./api-keys.ts";
+import { HealthText } from "./health.ts";
 import { useNames } from "./known-names.ts";
 import { badge, empty, PageFrame, problem, skeleton, showToast, TimeSwitch, useAction, When } from "./elements.ts";
 import { useCalm, useLive, useLoad } from "./load.ts";
@@ -160,6 +161,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
     ],
     children: [
       tabs(keyId, id, "deliveries"),
+      sub !== undefined && HealthText({ one: sub }),
       choice({
         label: "Status",
         value: status ?? "",
