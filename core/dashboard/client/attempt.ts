@@ -1,12 +1,10 @@
 /** Shows one attempt: its time, its duration, its answer. */
 import type { ComponentChildren } from "preact";
+import { answerBadge, isGood } from "./answer.ts";
 import { el, part } from "./dom.ts";
 import { Excerpt } from "./excerpt.ts";
-import { duration, moment, reason } from "./format.ts";
-import { badge } from "./elements.ts";
+import { duration, moment } from "./format.ts";
 import type { Attempt } from "./shapes.ts";
-
-const succeeded = ({ statusCode = 0 }: Attempt): boolean => statusCode >= 200 && statusCode < 300;
 
 interface LineProps {
   readonly attempt: Attempt;
@@ -15,14 +13,13 @@ interface LineProps {
 }
 
 export const AttemptLine = part(({ attempt, more }: LineProps) => {
-  const { number, startedAt, durationMs, statusCode, error, detail, responseExcerpt, responseTruncated } = attempt;
-  const good = succeeded(attempt);
+  const { number, startedAt, durationMs, detail, responseExcerpt, responseTruncated } = attempt;
   return el.div(
-    { class: `attempt is-${good ? "delivered" : "failed"}` },
+    { class: `attempt is-${isGood(attempt) ? "delivered" : "failed"}` },
     el.p(
       { class: "attempt-head" },
       el.strong(null, `Attempt ${number}`),
-      badge(good ? "delivered" : "failed", statusCode === undefined ? reason(error ?? "") : String(statusCode)),
+      answerBadge(attempt),
       el.span({ class: "figure" }, duration(durationMs)),
       el.time({ dateTime: startedAt, class: "quiet" }, moment(startedAt)),
     ),

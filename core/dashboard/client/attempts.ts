@@ -1,12 +1,13 @@
 /** Lists the attempts of a key over all its events: what receivers answered, newest event first. */
+import { answerBadge } from "./answer.ts";
 import { ask, path } from "./api.ts";
 import { pager, table } from "./data-table.ts";
 import { el, part } from "./dom.ts";
 import { eventLink, typeName } from "./cut.ts";
-import { badge, empty, PageFrame, problem, skeleton, TimeSwitch, When } from "./elements.ts";
+import { empty, PageFrame, problem, skeleton, TimeSwitch, When } from "./elements.ts";
 import { useLoad } from "./load.ts";
 import { Filters, periodOf } from "./filters.ts";
-import { duration, reason } from "./format.ts";
+import { duration } from "./format.ts";
 import { useNames } from "./known-names.ts";
 import { refine, to } from "./route.ts";
 import { lookedBack, Search, searched } from "./search.ts";
@@ -18,7 +19,6 @@ interface AttemptsProps {
 }
 
 const PAGE = 25;
-const isGood = ({ statusCode = 0 }: FoundAttempt): boolean => statusCode >= 200 && statusCode < 300;
 
 export const Attempts = part(({ keyId, query }: AttemptsProps) => {
   const { sub, cursor } = query;
@@ -58,7 +58,7 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
             rows.map((one) => ({
               key: one.id,
               cells: [
-                badge(isGood(one) ? "delivered" : "failed", String(one.statusCode ?? reason(one.error ?? ""))),
+                answerBadge(one),
                 el.span({ class: "figure" }, duration(one.durationMs)),
                 el.a(
                   {

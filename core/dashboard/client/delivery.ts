@@ -1,5 +1,6 @@
 /** Shows deliveries: one with its timeline, or the list of a subscription's. */
 import { useEffect, useState } from "preact/hooks";
+import { answered } from "./answer.ts";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
@@ -193,7 +194,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
                 one.status === "pending" && el.small(null, Next({ delivery: one, sub })),
               ),
               el.span({ class: "figure" }, String(one.attempts.length)),
-              answerOf(one),
+              answered(one.attempts.at(-1), ` in ${duration(one.attempts.at(-1)?.durationMs)}`),
               When({ at: one.updatedAt }),
             ],
           })),
@@ -212,9 +213,3 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
     ],
   });
 });
-
-function answerOf({ attempts }: Delivery): string {
-  const last = attempts.at(-1);
-  if (last === undefined) return "–";
-  return `${last.statusCode ?? reason(last.error ?? "")} in ${duration(last.durationMs)}`;
-}

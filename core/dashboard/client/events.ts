@@ -1,8 +1,9 @@
 /** Lists the events of a key, newest first; new ones appear by themselves. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { answered } from "./answer.ts";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { count, reason } from "./format.ts";
+import { count } from "./format.ts";
 import { useNames } from "./known-names.ts";
 import { Filters, periodOf } from "./filters.ts";
 import { eventLink, typeName } from "./cut.ts";
@@ -149,7 +150,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
                 selection.pick({ eventId: one.id }, eventLink(keyId, one.id, true)),
                 typeName(one.type),
                 badge(changed.get(one.id) ?? one.status),
-                answered(one),
+                answered(one.lastAttempt),
                 el.span({ class: "receiver", title: goesTo(one, name) }, goesTo(one, name)),
                 When({ at: one.acceptedAt }),
               ],
@@ -170,9 +171,6 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     ],
   });
 });
-
-const answered = ({ lastAttempt: last }: RelayEvent): string =>
-  last === undefined ? "–" : String(last.statusCode ?? reason(last.error ?? ""));
 
 /** Names the only receiver, or says how many there are. */
 function goesTo({ recipients, subscriptionIds = [] }: RelayEvent, name: (id: string) => string): string {

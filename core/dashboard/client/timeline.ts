@@ -1,8 +1,8 @@
 /** Shows the attempts of a delivery in their order. Attempts with the same answer, one after another, are folded. */
 import type { ComponentChildren, VNode } from "preact";
+import { answerText } from "./answer.ts";
 import { AttemptLine } from "./attempt.ts";
 import { el } from "./dom.ts";
-import { reason } from "./format.ts";
 import type { Attempt } from "./shapes.ts";
 
 const answerOf = ({ statusCode, error, detail, responseExcerpt }: Attempt): string =>
@@ -32,7 +32,7 @@ export const timeline = (attempts: readonly Attempt[], more: (attempt: Attempt) 
   );
 
 function folded(before: readonly Attempt[], last: Attempt): VNode {
-  const answer = last.statusCode ?? reason(last.error ?? "");
+  const answer = answerText(last);
   const text =
     before.length === 1
       ? `Attempt ${before[0]?.number} ended the same`
