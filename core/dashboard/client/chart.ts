@@ -3,7 +3,7 @@ import type uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { repaint } from "./choices.ts";
 import { el, part } from "./dom.ts";
-import { count } from "./format.ts";
+import { count, lazily } from "./format.ts";
 import type { Chart, Column } from "./shapes.ts";
 
 export interface ChartLine {
@@ -30,16 +30,16 @@ const HEIGHT = 180;
 const STEPS = Array.from({ length: 36 }, (_, i) => ([1, 2, 5][i % 3] as number) * 10 ** Math.floor(i / 3));
 const DAY_MS = 86_400_000;
 const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
-const hour = new Intl.DateTimeFormat(undefined, clock);
-const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
-const at = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock });
+const hour = lazily(() => new Intl.DateTimeFormat(undefined, clock));
+const day = lazily(() => new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" }));
+const at = lazily(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock }));
 
 export const ChartCard = part(({ title, chart, lines, format = count, list }: ChartProps) => {
   const box = useRef<HTMLDivElement>(null);
   const [pointed, point] = useState<number | undefined>(undefined);
   const [painted, paint] = useState(0);
   const from = Date.parse(chart.from);
-  const time = (i: number): string => at.format(new Date(from + i * chart.stepMs));
+  const time = (i: number): string => at().format(new Date(from + i * chart.stepMs));
   const leads = useRef(list);
   leads.current = list;
   const link = (i: number): string | undefined =>
@@ -220,8 +220,8 @@ function tick(seconds: number, splits: readonly number[], i: number): string {
   const date = new Date(seconds * 1_000);
   const span = ((splits.at(-1) ?? 0) - (splits[0] ?? 0)) * 1_000;
   return span > 2 * DAY_MS || (i > 0 && date.getHours() + date.getMinutes() === 0)
-    ? day.format(date)
-    : hour.format(date);
+    ? day().format(date)
+    : hour().format(date);
 }
 
 /** Returns points without neighbours: without a mark they would not be visible. */

@@ -28,10 +28,11 @@ const clockTimes = cell(!isPortal && localStorage.getItem(CLOCK) === "clock");
 /** Shows how long ago a time is, or the time itself; the other one on hover. */
 export const When = part(({ at }: { readonly at: string }) => {
   const now = useNow();
-  const [relative, absolute] = [ago(at, now), moment(at)];
-  return useCell(clockTimes)
-    ? el.time({ dateTime: at, title: relative }, clockTime(at, now))
-    : el.time({ dateTime: at, title: absolute }, relative);
+  const clock = useCell(clockTimes);
+  const name = ({ currentTarget }: { readonly currentTarget: HTMLElement }): void => {
+    currentTarget.title = clock ? ago(at, relayNow()) : moment(at);
+  };
+  return el.time({ dateTime: at, onMouseEnter: name }, clock ? clockTime(at, now) : ago(at, now));
 });
 
 /** Switches all lists between the two. */

@@ -1,9 +1,29 @@
 /** Formats times, numbers and durations for people, in the browser's own language where that matters. */
-const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-export const count = (value: number): string => number.format(value);
+/** The first formatter of a page costs 16 ms: it is made when it is needed, which is after the first list. */
+export function lazily<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+const absolute = lazily(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }));
+const time = lazily(() => new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" }));
+const dated = lazily(
+  () =>
+    new Intl.DateTimeFormat("en-GB", {
+      day: "2-digit",
+      month: "short",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+    }),
+);
+
+/** `1,234.5` */
+export function count(value: number): string {
+  const [whole = "", part] = String(Math.round(value * 10) / 10).split(".");
+  const grouped = whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
+  return part === undefined ? grouped : `${grouped}.${part}`;
+}
 
 /** `71.4 % of 84` */
 export const shareOf = (part: number, whole: number): string =>
@@ -36,30 +56,28 @@ export function bytes(value: number): string {
   return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`;
 }
 
-export const moment = (iso: string): string => absolute.format(new Date(iso));
+export const moment = (iso: string): string => absolute().format(new Date(iso));
 
-const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const dated = new Intl.DateTimeFormat("en-GB", {
-  day: "2-digit",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
 /** `14:03:09`, with the day when that is another one. */
 export const clockTime = (iso: string, now: number): string =>
-  (new Date(iso).toDateString() === new Date(now).toDateString() ? time : dated).format(new Date(iso));
+  (new Date(iso).toDateString() === new Date(now).toDateString() ? time() : dated()).format(new Date(iso));
 
+const STEPS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+] as const;
+
+/** `3 minutes ago`, `in 1 hour` */
 export function ago(iso: string, now: number): string {
   const seconds = Math.round((Date.parse(iso) - now) / 1_000);
-  const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
-    ["day", 86_400],
-    ["hour", 3_600],
-    ["minute", 60],
-  ];
-  for (const [unit, length] of steps)
-    if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
-  return Math.abs(seconds) < 5 ? "just now" : relative.format(seconds, "second");
+  const past = Math.abs(seconds);
+  const [unit, length] = STEPS.find(([, least]) => past >= least) ?? ["second", 1];
+  if (past < 5) return "just now";
+  const many = Math.trunc(past / length);
+  const words = `${many} ${unit}${many === 1 ? "" : "s"}`;
+  return seconds < 0 ? `${words} ago` : `in ${words}`;
 }
 
 /** Returns the host, for places where the whole URL is too long. Text that is no URL stays unchanged. */
