@@ -50,9 +50,10 @@ describe.skipIf(browser.missing !== undefined)(`long names (${browser.missing ??
   it("have ids on one line, and types and URLs that break between their parts only", async () => {
     await using screen = await open();
     const { page } = screen;
-    for (const [view, heading] of [
-      ["attempts", "Attempts"],
-      ["events", "Events"],
+    for (const [view, heading, region] of [
+      ["attempts", "Attempts", "Attempts"],
+      ["events", "Events", "Events"],
+      [`subscriptions/${sub}/deliveries`, DESCRIPTION, "Deliveries"],
     ] as const) {
       await screen.go(`k/key_1/${view}`, heading);
       const ids = page.locator("tbody a.id");
@@ -62,7 +63,7 @@ describe.skipIf(browser.missing !== undefined)(`long names (${browser.missing ??
         // It is copied as one word.
         expect(await one.innerText()).toBe(await one.getAttribute("title"));
       }
-      const table = page.getByRole("region", { name: heading });
+      const table = page.getByRole("region", { name: region });
       expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBeLessThanOrEqual(0);
       await expectAccessible(page);
     }

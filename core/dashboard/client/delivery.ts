@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { answered } from "./answer.ts";
 import { ask, path } from "./api.ts";
+import { eventLink } from "./cut.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
@@ -186,7 +187,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
             cells: [
               selection.pick(
                 { eventId: one.eventId ?? "", subscriptionId: id },
-                el.a({ href: to(["k", keyId, "events", one.eventId ?? ""]), class: "id" }, one.eventId),
+                eventLink(keyId, one.eventId ?? "", true),
               ),
               el.span(
                 null,

@@ -46,7 +46,7 @@ export const FilterVerdict = part(({ tested }: { readonly tested: FilterTested }
         ? "Its event names and the filter match."
         : "Its event names match, the filter does not.";
   return el.div(
-    { ref: result, tabIndex: -1, role: "status" },
+    { ref: result, class: "stack", tabIndex: -1, role: "status" },
     notice(matched ? "good" : "warn", el.p(null, el.strong(null, matched ? "Matches. " : "Does not match. "), why)),
     conditions.length > 0 &&
       table(

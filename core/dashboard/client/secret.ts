@@ -20,6 +20,8 @@ const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly cl
   const { previousSecretExpiresAt: until, warnings = [] } = made;
   return Dialog({
     title: "Keep this secret now",
+    // For the code.
+    wide: true,
     children: [
       notice(
         "warn",

@@ -14,7 +14,7 @@ const Made = part(({ tested }: { readonly tested: TransformTested }) => {
   useEffect(() => result.current?.focus(), [tested]);
   const of = transform === null ? "There is no transform: the event itself is sent." : `${transform} makes this body.`;
   return el.div(
-    { ref: result, tabIndex: -1, role: "status" },
+    { ref: result, class: "stack", tabIndex: -1, role: "status" },
     body === null
       ? notice("warn", el.p(null, el.strong(null, "No body. "), error ?? ""))
       : [
