@@ -50,6 +50,7 @@ const browser = useLoggedIn(async (kept) => {
     ["events", "k/key_1/events", "Events"],
     ["event", `k/key_1/events/${failed}`, "withdraw:sent"],
     ["attempts", "k/key_1/attempts", "Attempts"],
+    ["types", "k/key_1/types", "Event types"],
     ["audit", "k/key_1/audit", "Audit"],
     ["relay", "relay", "The relay"],
     ["account", "account", "Account"],

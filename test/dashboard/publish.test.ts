@@ -79,4 +79,19 @@ describe.skipIf(browser.missing !== undefined)(`publishing by hand (${browser.mi
     const shown = await relay.call("GET", "/api-keys/key_1/events/by-hand:2");
     expect(shown.text).toContain('{"n": 1.0, "big": 12345678901234567890}');
   });
+
+  it("shows what each type means, with its example and schema, and leads to its events", async () => {
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go("k/key_1/types", "Event types");
+    await page.getByText("Money has come in.").waitFor();
+    await page.getByRole("button", { name: "Show the data of deposit:paid" }).click();
+    await page.getByText('"required"').waitFor();
+    await expectAccessible(page);
+    await picture(page, "types");
+    await page.getByRole("link", { name: "withdraw:sent" }).click();
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    expect(await page.getByLabel("Type", { exact: true }).inputValue()).toBe("withdraw:sent");
+    expect(complaints).toEqual([]);
+  });
 });

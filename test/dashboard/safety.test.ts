@@ -148,6 +148,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
       `k/key_1/subscriptions/${sub}/deliveries`,
       "k/key_1/events",
       `k/key_1/events/${id}`,
+      "k/key_1/types",
       "k/key_1/audit",
       "relay",
       "account",

@@ -11,6 +11,7 @@ import { waitNotice } from "./choices.ts";
 import { el, part } from "./dom.ts";
 import { Deliveries } from "./delivery.ts";
 import { EventView } from "./event.ts";
+import { EventTypes } from "./event-types.ts";
 import { Events } from "./events.ts";
 import { isKeyId, lastKey, loadKeys, rememberKey } from "./api-keys.ts";
 import { Closed, Login, LoginAgain, Paste, Setup } from "./login.ts";
@@ -86,6 +87,8 @@ function view(here: PagePlace): VNode {
       return EventView({ key: `${keyId} ${id}`, keyId, id });
     case "attempts":
       return Attempts({ key: keyId, keyId, query });
+    case "types":
+      return EventTypes({ key: keyId, keyId });
     case "audit":
       return Audit({ key: keyId, keyId, query });
     default:

@@ -127,10 +127,12 @@ interface TypeTextProps {
   readonly name: string;
   /** Called with the example, where somebody may use it. */
   readonly use?: (example: unknown) => void;
+  /** Only its example and its schema, both open. */
+  readonly brief?: boolean;
 }
 
 /** What the config says of a type: its description, its example and its schema. */
-export const EventTypeText = part(({ name, use }: TypeTextProps) => {
+export const EventTypeText = part(({ name, use, brief = false }: TypeTextProps) => {
   const [type, setType] = useState<EventTypeDetail | undefined>(undefined);
   useEffect(() => {
     ask<EventTypeDetail>("GET", path("/event-types/{}", [name])).then(
@@ -143,14 +145,14 @@ export const EventTypeText = part(({ name, use }: TypeTextProps) => {
   const shown = (label: string, value: unknown) =>
     value !== undefined &&
     el.details(
-      null,
+      { open: brief },
       el.summary(null, label),
       el.pre({ tabIndex: 0, "aria-label": label }, JSON.stringify(value, null, 2)),
     );
   return el.div(
     null,
-    description !== undefined && el.p(null, description),
-    deprecated === true && el.p(null, "Deprecated: do not begin to use it."),
+    !brief && description !== undefined && el.p(null, description),
+    !brief && deprecated === true && el.p(null, "Deprecated: do not begin to use it."),
     shown("Example", example),
     shown("Schema", schema),
     use !== undefined &&

@@ -16,3 +16,13 @@ export const logo = dataset["logo"];
 export const userAgent = dataset["agent"] ?? "Relay";
 /** Headers that it sends a second time: the other name, and the header that is repeated. */
 export const repeatedHeaders = Object.entries(JSON.parse(dataset["repeated"] ?? "{}") as Record<string, string>);
+
+/** The views of a key, as they stand in an address and in the navigation. The audit names people of the operator's. */
+export const keyViews: readonly (readonly [name: string, text: string])[] = [
+  ["overview", "Overview"],
+  ["subscriptions", "Subscriptions"],
+  ["events", "Events"],
+  ["attempts", "Attempts"],
+  ["types", "Event types"],
+  ...(isPortal ? [] : [["audit", "Audit"] as const]),
+];

@@ -6,7 +6,7 @@ import { cell, useCell } from "./cell.ts";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { problem } from "./elements.ts";
-import { hasAccounts, isPortal } from "./page-facts.ts";
+import { hasAccounts, isPortal, keyViews } from "./page-facts.ts";
 import { go } from "./route.ts";
 import type { RelayEvent } from "./shapes.ts";
 import { token } from "./token.ts";
@@ -66,12 +66,7 @@ function pages(keyId: string | undefined): readonly Goal[] {
   const page = (text: string, ...parts: readonly string[]): Goal => ({ kind: "Page", text, parts });
   const { keys: owned } = token.now ?? {};
   return [
-    ...(keyId === undefined
-      ? []
-      : ["Overview", "Subscriptions", "Events", "Attempts", ...(isPortal ? [] : ["Audit"])].map((text) => ({
-          ...page(text, "k", keyId, text.toLowerCase()),
-          more: keyId,
-        }))),
+    ...(keyId === undefined ? [] : keyViews.map(([name, text]) => ({ ...page(text, "k", keyId, name), more: keyId }))),
     ...(isPortal ? [] : [page("API keys", "keys"), page("Account", "account")]),
     ...(owned === "*" ? [page("Relay", "relay"), ...(hasAccounts ? [page("Users", "users")] : [])] : []),
   ];

@@ -12,7 +12,7 @@ import { follow, liveState } from "./live.ts";
 import { Palette, PaletteButton } from "./palette.ts";
 import { showToast, toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
-import { hasAccounts, isPortal } from "./page-facts.ts";
+import { hasAccounts, isPortal, keyViews } from "./page-facts.ts";
 import { logOut } from "./session.ts";
 import { token } from "./token.ts";
 
@@ -22,13 +22,6 @@ interface ShellProps {
   readonly children: ComponentChildren;
 }
 
-const VIEWS = [
-  ["overview", "Overview"],
-  ["subscriptions", "Subscriptions"],
-  ["events", "Events"],
-  ["attempts", "Attempts"],
-  ["audit", "Audit"],
-] as const;
 /** When a view that has used up its requests is followed, ms: by then the short window of the limits has passed. */
 const LATE_MS = 15_000;
 /** When a key is followed again whose stream was refused, ms. */
@@ -76,9 +69,7 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
           null,
           ...(keyId === undefined
             ? []
-            : VIEWS.filter(([name]) => !isPortal || name !== "audit").map(([name, text]) =>
-                link(["k", keyId, name], text, inKey && here.parts[2] === name),
-              )),
+            : keyViews.map(([name, text]) => link(["k", keyId, name], text, inKey && here.parts[2] === name))),
           several && link(["keys"], "API keys", area === "keys" || (area === undefined && !isPortal), true),
           now?.keys === "*" && link(["relay"], "Relay", area === "relay"),
           now?.keys === "*" && hasAccounts && link(["users"], "Users", area === "users"),
