@@ -8,9 +8,9 @@ import { compileFilter, type Filter, type FilteredEvent, type Matcher } from "..
 import type { Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 
-/** A filter that at least one subscription has, and where those stand in the list. Equal filters are judged once. */
+/** A filter that at least one subscription has, and those that have it. Equal filters are judged once. */
 interface SharedFilter {
-  readonly matcher: Matcher;
+  readonly filter: Filter;
   readonly of: readonly Subscription[];
 }
 
@@ -27,30 +27,36 @@ export interface Narrowed extends Fanout {
 const STEPS_AT_ONCE = 20_000;
 /** Characters of JSON that are parsed in the time of a step. */
 const CHARACTERS_A_STEP = 16;
+/** How many judgements by a filter take as long as compiling it. */
+const COMPILING = 2;
+
+/** As long as a record is cached its filter is one object, so each is written out and compiled once. */
+const texts = new WeakMap<Filter, string>();
+const matchers = new WeakMap<Filter, Matcher>();
 
 /** @returns `undefined` when none of them has a filter */
 export function filtersOf(subscriptions: readonly Subscription[]): Filters | undefined {
-  const byText = new Map<string, { readonly matcher: Matcher; readonly of: Subscription[] }>();
+  const byText = new Map<string, { readonly filter: Filter; readonly of: Subscription[] }>();
   for (const sub of subscriptions) {
-    if (sub.filter === undefined) continue;
-    const text = JSON.stringify(sub.filter);
+    const { filter } = sub;
+    if (filter === undefined) continue;
+    const text = texts.get(filter) ?? JSON.stringify(filter);
+    texts.set(filter, text);
     const known = byText.get(text);
-    if (known !== undefined) {
-      known.of.push(sub);
-      continue;
-    }
-    const matcher = readable(sub.filter);
-    if (matcher !== undefined) byText.set(text, { matcher, of: [sub] });
+    if (known === undefined) byText.set(text, { filter, of: [sub] });
+    else known.of.push(sub);
   }
   return byText.size === 0 ? undefined : [...byText.values()];
 }
 
+const EXCLUDES_NOTHING: Matcher = { cost: 1, matches: () => true };
+
 /** A stored filter that this version cannot read excludes nothing: an event too many can be ignored, a lost one not. */
-function readable(filter: Filter): Matcher | undefined {
+function compiled(filter: Filter): Matcher {
   try {
     return compileFilter(filter);
   } catch {
-    return undefined;
+    return EXCLUDES_NOTHING;
   }
 }
 
@@ -68,10 +74,15 @@ export function createFilterJudge(turn: () => Promise<void>): FilterJudge {
       const event: FilteredEvent = { type, data: JSON.parse(data) as unknown };
       spent += data.length / CHARACTERS_A_STEP;
       let found = "";
-      for (const { matcher } of filters) {
+      for (const { filter } of filters) {
         if (spent >= STEPS_AT_ONCE) {
           spent = 0;
           await turn();
+        }
+        let matcher = matchers.get(filter);
+        if (matcher === undefined) {
+          matchers.set(filter, (matcher = compiled(filter)));
+          spent += COMPILING * matcher.cost;
         }
         found += matcher.matches(event) ? "1" : "0";
         spent += matcher.cost;

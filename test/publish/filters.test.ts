@@ -195,6 +195,20 @@ describe("what filters cost", () => {
     expect(parsed).toBe(2);
   });
 
+  it("reads a filter once, however many event types and changes of other subscriptions there are", async () => {
+    let reads = 0;
+    const counted: Filter = Object.defineProperty({ path: "data.n" }, "equals", {
+      enumerable: true,
+      get: () => (reads++, 1),
+    });
+    const one = subscription("one", { events: ["*"], filter: counted });
+    const fanouts = createFilteredFanouts();
+    for (const list of [[one], [one, subscription("two")]])
+      for (const type of ["a", "b", "c"]) await fanouts.of([{ ...addressed("{}"), type }], keyed(list));
+    // Its text and its matcher.
+    expect(reads).toBe(2);
+  });
+
   it("is shared by subscriptions with the same filter, and leaves other work its turns", async () => {
     let turns = 0;
     const fanouts = createFilteredFanouts(async () => void turns++);
@@ -209,6 +223,11 @@ describe("what filters cost", () => {
     const different = Array.from({ length: 1_000 }, (_, i) => subscription(String(i), { filter: worst(i) }));
     await fanouts.of([addressed("{}")], keyed(different));
     expect(turns).toBeGreaterThan((1_000 * 600) / 25_000);
+    // The first time they are compiled too, within the same slices.
+    const first = turns;
+    turns = 0;
+    await fanouts.of([addressed("{}")], keyed(different));
+    expect(first).toBeGreaterThan(2 * turns);
     // Large data counts too.
     turns = 0;
     const large = addressed(JSON.stringify({ text: "x".repeat(250_000) }));
