@@ -3,7 +3,8 @@
 export type Schema = Readonly<Record<string, unknown>>;
 
 /** What is wrong with a value, in words; nothing when it fits. Unknown keywords are an error of the checker's own. */
-export function misfits(schema: Schema, value: unknown, components: Schema, path = "$"): readonly string[] {
+export function misfits(schema: Schema | false, value: unknown, components: Schema, path = "$"): readonly string[] {
+  if (schema === false) return [`${path} is given`];
   const at = (rest: string): readonly string[] => [`${path} ${rest}`];
   const out: string[] = [];
   for (const [keyword, rule] of Object.entries(schema)) {
@@ -14,6 +15,13 @@ export function misfits(schema: Schema, value: unknown, components: Schema, path
       case "anyOf":
         if (!(rule as Schema[]).some((one) => misfits(one, value, components, path).length === 0))
           out.push(...at("fits none"));
+        break;
+      case "oneOf":
+        if ((rule as Schema[]).filter((one) => misfits(one, value, components, path).length === 0).length !== 1)
+          out.push(...at("fits none, or several"));
+        break;
+      case "not":
+        if (misfits(rule as Schema, value, components, path).length === 0) out.push(...at("fits what it must not"));
         break;
       case "type":
         if (![rule].flat().some((type) => isOfType(String(type), value))) return at(`is no ${String(rule)}`);
@@ -45,8 +53,12 @@ export function misfits(schema: Schema, value: unknown, components: Schema, path
           else out.push(...misfits(rule as Schema, one, components, `${path}.${name}`));
         }
         break;
+      case "prefixItems":
+        for (const [i, one] of (rule as Schema[]).entries())
+          out.push(...misfits(one, (value as unknown[])[i], components, `${path}[${i}]`));
+        break;
       case "items":
-        for (const [i, one] of (value as unknown[]).entries())
+        for (const [i, one] of (value as unknown[]).slice(((schema["prefixItems"] ?? []) as []).length).entries())
           out.push(...misfits(rule as Schema, one, components, `${path}[${i}]`));
         break;
       case "minimum":
@@ -58,14 +70,21 @@ export function misfits(schema: Schema, value: unknown, components: Schema, path
       case "description":
       case "examples":
       case "default":
-      case "propertyNames":
       case "pattern":
       case "minLength":
       case "maxLength":
       case "minItems":
       case "maxItems":
+        break;
+      case "propertyNames":
+        for (const name of Object.keys(value as object))
+          out.push(...misfits(rule as Schema, name, components, `${path} has a name that`));
+        break;
       case "minProperties":
+        if (Object.keys(value as object).length < Number(rule)) out.push(...at("has too few fields"));
+        break;
       case "maxProperties":
+        if (Object.keys(value as object).length > Number(rule)) out.push(...at("has too many fields"));
         break;
       default:
         out.push(...at(`has a keyword that the checker does not know: ${keyword}`));

@@ -1,7 +1,7 @@
 /** Schemas of single fields of requests: numbers with bounds that their messages name, retry policies, secrets of one's own. */
 import { z } from "zod";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../../model/subscription.ts";
-import { LONGEST_SECRET, SECRET_FORM, secretProblem } from "../../model/signing-secret.ts";
+import { LONGEST_SECRET, secretProblem } from "../../model/signing-secret.ts";
 
 /** A missing field is reported as missing; any other wrong value gets the given text. */
 const saying = (text: string) => ({
@@ -39,9 +39,15 @@ export const retry = z
     if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
   })
   .meta({
+    anyOf: [{ properties: { delaysMs: false } }, { required: ["delaysMs"], maxProperties: 1 }],
     description:
       "When a failed attempt is made again: a list of waits, or a backoff, of which what is left out is as the relay's config has it.",
   });
+
+const FOUR = "(?:[A-Za-z0-9+/]{4})";
+const [TWO, THREE] = ["[A-Za-z0-9+/]{2}==", "[A-Za-z0-9+/]{3}="];
+/** 24 to 64 bytes. For the documentation: `secretProblem` decides. */
+const FORM = `^whsec_(?:${FOUR}{8,20}(?:${TWO}|${THREE})?|${FOUR}{21}(?:${TWO})?)$`;
 
 /** A signing secret of one's own as a request gives it. A value that is refused is never repeated. */
 export const ownSecret = z
@@ -52,7 +58,7 @@ export const ownSecret = z
   })
   .meta({
     maxLength: LONGEST_SECRET,
-    pattern: SECRET_FORM.source,
+    pattern: FORM,
     description:
       "A signing secret of one's own, such as one that the receiver holds already: `whsec_` and base64 of 24 to 64 bytes. The relay makes one when it is left out. A secret that is given is not answered.",
   });

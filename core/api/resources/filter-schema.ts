@@ -20,6 +20,9 @@ const pathFault = (path: FilterPath): string | undefined => {
   return undefined;
 };
 
+const PATH_TEXT = `^(?:type|data(?:\\.[^.]{1,${nameLength}}){0,${names - 1}})$`;
+const named = { type: "string", maxLength: nameLength };
+
 /** A path, of a condition or of the value by which deliveries are ordered. */
 export const path = z
   .union([text, z.array(text).min(1).max(nodes)], { error: 'must be text such as "data.amount", or a list of names' })
@@ -28,6 +31,12 @@ export const path = z
     if (message !== undefined) ctx.addIssue({ code: "custom", message });
   })
   .meta({
+    // For the documentation: `pathFault` decides.
+    anyOf: [
+      { type: "string", maxLength: names * (nameLength + 1), pattern: PATH_TEXT },
+      { type: "array", items: named, minItems: 1, maxItems: names, prefixItems: [{ const: "data" }] },
+      { type: "array", items: named, maxItems: 1, minItems: 1, prefixItems: [{ const: "type" }] },
+    ],
     examples: ["data.amount", ["data", "amount.net"]],
     description:
       "`type`, or a path that begins with `data`. Text is split at dots; a list names keys that have dots themselves. An item of a list is named by its position.",
@@ -36,6 +45,19 @@ export const path = z
 const GROUPS = ["and", "or", "not"] as const;
 const SINGLE = ["equals", "in", "exists", "prefix"] as const;
 const RANGE = ["gt", "gte", "lt", "lte"] as const;
+
+const needs = (...fields: readonly string[]) => ({ required: fields });
+/** Which fields go together, for the documentation: `partFault` decides. */
+const TOGETHER = [
+  ...GROUPS.map((name) => ({ ...needs(name), maxProperties: 1 })),
+  ...SINGLE.map((name) => ({ ...needs("path", name), maxProperties: 2 })),
+  {
+    ...needs("path"),
+    minProperties: 2,
+    propertyNames: { enum: ["path", ...RANGE] },
+    not: { anyOf: [needs("gt", "gte"), needs("lt", "lte")] },
+  },
+];
 
 /** What is wrong with the fields that a part of a filter has together. */
 function partFault(part: Filter): string | undefined {
@@ -80,6 +102,7 @@ const part: z.ZodType<Filter> = z
   })
   .meta({
     id: "Filter",
+    oneOf: TOGETHER,
     description: `Conditions on the type and the data of an event. Either a group (\`and\`, \`or\`, \`not\`), or a \`path\` with one of \`equals\`, \`in\`, \`exists\` and \`prefix\`, or with a range of numbers. At most ${depth} levels, ${nodes} parts and ${bytes} bytes of JSON.`,
     examples: [{ path: "data.amount", gte: 100 }],
   });
@@ -93,13 +116,16 @@ function sizeOf({ and, or, not }: Filter): { readonly depth: number; readonly no
   };
 }
 
-export const filter = part.superRefine((given, ctx) => {
-  const size = sizeOf(given);
-  const say = (message: string): void => ctx.addIssue({ code: "custom", message });
-  if (size.depth > depth) say(`must nest at most ${depth} levels deep`);
-  if (size.nodes > nodes) say(`must have at most ${nodes} parts`);
-  if (new TextEncoder().encode(JSON.stringify(given)).length > bytes) say(`must be at most ${bytes} bytes of JSON`);
-});
+// Not `part.superRefine`: that copies the part, and the document would have both.
+export const filter = z
+  .lazy(() => part)
+  .superRefine((given, ctx) => {
+    const size = sizeOf(given);
+    const say = (message: string): void => ctx.addIssue({ code: "custom", message });
+    if (size.depth > depth) say(`must nest at most ${depth} levels deep`);
+    if (size.nodes > nodes) say(`must have at most ${nodes} parts`);
+    if (new TextEncoder().encode(JSON.stringify(given)).length > bytes) say(`must be at most ${bytes} bytes of JSON`);
+  });
 
 /** In answers. */
 export const shownFilter = part;

@@ -9,7 +9,7 @@ import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { filter, filterTested } from "./filter-schema.ts";
 import { findReadable, WEBHOOK } from "./subscriptions.ts";
-import { isOneEvent, NOT_ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
+import { isOneEvent, NOT_ONE_EVENT, ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
 
 const body = z
   .strictObject({
@@ -20,7 +20,7 @@ const body = z
       .meta({ description: "Judged in place of the stored filter; `null` stands for none." }),
   })
   .refine(isOneEvent, NOT_ONE_EVENT)
-  .meta({ id: "FilterTestRequest" });
+  .meta({ id: "FilterTestRequest", ...ONE_EVENT });
 
 const none = { matched: true, conditions: [] };
 

@@ -21,6 +21,8 @@ export const testedEvent = {
 /** For `refine`: whether one of the fields is given. */
 export const isOneEvent = ({ eventId, event }: { readonly eventId?: unknown; readonly event?: unknown }): boolean =>
   (eventId === undefined) !== (event === undefined);
+/** The same for the documentation. */
+export const ONE_EVENT = { oneOf: [{ required: ["eventId"] }, { required: ["event"] }] };
 export const NOT_ONE_EVENT = { path: ["eventId"], message: "give either eventId or event" };
 
 /** @throws Problem NOT_FOUND; VALIDATION_FAILED when its record is damaged */

@@ -7,7 +7,7 @@ import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { findReadable, WEBHOOK } from "./subscriptions.ts";
 import { transformTested } from "./transform-schema.ts";
-import { isOneEvent, NOT_ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
+import { isOneEvent, NOT_ONE_EVENT, ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
 
 /** Runs the transform of a subscription where those of deliveries run, within the same limits. */
 export type TransformPreview = (
@@ -27,7 +27,7 @@ const body = z
       .meta({ description: "Run in place of the subscription's own; `null` stands for none." }),
   })
   .refine(isOneEvent, NOT_ONE_EVENT)
-  .meta({ id: "TransformTestRequest" });
+  .meta({ id: "TransformTestRequest", ...ONE_EVENT });
 
 export function transformTestOperations(deps: {
   readonly preview?: TransformPreview | undefined;
