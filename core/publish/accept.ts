@@ -51,6 +51,8 @@ export interface PublisherDeps extends AdmissionDeps {
   readonly fanout?: FanoutBounds;
   /** Called for each event right after its commit, before its deliveries are queued. */
   readonly accepted?: (event: RelayEvent) => void;
+  /** Called right after the commit for each event that filters left out somewhere. */
+  readonly filtered?: (keyId: string, subscriptionIds: readonly string[]) => void;
 }
 
 /** Changes that are stored in the same commit as the events that were accepted; none for what is only a repeat. */
@@ -218,7 +220,10 @@ export function createPublisher(deps: PublisherDeps): Publisher {
    */
   function announce({ events, dues, waiting, filtered }: Writing, fresh = true): void {
     names.written(events);
-    for (const { subscriptionIds } of filtered) metrics.count("filtered", undefined, subscriptionIds.length);
+    for (const { keyId, subscriptionIds } of filtered) {
+      metrics.count("filtered", undefined, subscriptionIds.length);
+      deps.filtered?.(keyId, subscriptionIds);
+    }
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (!fresh) return;
     if (dues.length > 0) storage.queue.add(dues);

@@ -21,6 +21,11 @@ const LATENCY = 4;
  */
 export type Counts = number[];
 
+/** Subscriptions that a bucket counts by themselves. The others are counted together, so that a row stays short. */
+export const MOST_SUBSCRIPTIONS = 1_000;
+/** Stands for the others. */
+export const OTHERS = "others";
+
 export interface StatsBucket {
   /** Events accepted. */
   accepted: number;
@@ -28,6 +33,8 @@ export interface StatsBucket {
   readonly refused: Uint32Array<ArrayBuffer>;
   /** By subscription. */
   readonly subs: Map<string, Counts>;
+  /** Events left out by the filter of a subscription, by subscription. */
+  readonly filtered: Map<string, number>;
   /** Pending deliveries, by subscription: not a sum but the largest reading. */
   readonly backlog: Map<string, number>;
 }
@@ -36,16 +43,34 @@ export const newBucket = (): StatsBucket => ({
   accepted: 0,
   refused: new Uint32Array(REFUSALS.length),
   subs: new Map(),
+  filtered: new Map(),
   backlog: new Map(),
 });
 
-export const isEmpty = ({ accepted, refused, subs, backlog }: StatsBucket): boolean =>
-  accepted === 0 && subs.size === 0 && backlog.size === 0 && refused.every((count) => count === 0);
+export const isEmpty = ({ accepted, refused, subs, filtered, backlog }: StatsBucket): boolean =>
+  accepted === 0 &&
+  subs.size === 0 &&
+  filtered.size === 0 &&
+  backlog.size === 0 &&
+  refused.every((count) => count === 0);
+
+/** Under which id something new of a subscription is counted. */
+const placeOf = (counted: ReadonlyMap<string, unknown>, id: string): string =>
+  counted.size < MOST_SUBSCRIPTIONS || counted.has(id) ? id : OTHERS;
 
 export function countsOf({ subs }: StatsBucket, id: string): Counts {
   let counts = subs.get(id);
-  if (counts === undefined) subs.set(id, (counts = [0, 0, 0, 0]));
+  if (counts === undefined) {
+    const place = placeOf(subs, id);
+    counts = place === id ? undefined : subs.get(place);
+    if (counts === undefined) subs.set(place, (counts = [0, 0, 0, 0]));
+  }
   return counts;
+}
+
+export function countFiltered({ filtered }: StatsBucket, id: string, by = 1): void {
+  const place = placeOf(filtered, id);
+  filtered.set(place, (filtered.get(place) ?? 0) + by);
 }
 
 /** Counts one more at a place. */
@@ -73,8 +98,9 @@ export function latenciesOf(counts: Counts): readonly number[] {
   return cells;
 }
 
-export function readCounts(into: StatsBucket, id: string, pending: number): void {
-  into.backlog.set(id, Math.max(pending, into.backlog.get(id) ?? 0));
+/** Where there is no room for one more it is left out: readings of several do not add up. */
+export function readCounts({ backlog }: StatsBucket, id: string, pending: number): void {
+  if (placeOf(backlog, id) === id) backlog.set(id, Math.max(pending, backlog.get(id) ?? 0));
 }
 
 /** Adds up counts. Two readings of the same pending deliveries do not add up: the larger one stays. */
@@ -82,6 +108,7 @@ export function addBucket(into: StatsBucket, from: StatsBucket): void {
   into.accepted += from.accepted;
   for (let i = 0; i < REFUSALS.length; i++) into.refused[i] = (into.refused[i] as number) + (from.refused[i] as number);
   for (const [id, counts] of from.subs) addCounts(countsOf(into, id), counts);
+  for (const [id, count] of from.filtered) countFiltered(into, id, count);
   for (const [id, pending] of from.backlog) readCounts(into, id, pending);
 }
 
@@ -90,14 +117,16 @@ interface Row {
   readonly a?: number;
   readonly r?: readonly number[];
   readonly s?: Readonly<Record<string, readonly number[]>>;
+  readonly f?: Readonly<Record<string, number>>;
   readonly b?: Readonly<Record<string, number>>;
 }
 
-export function encodeBucket({ accepted, refused, subs, backlog }: StatsBucket): string {
+export function encodeBucket({ accepted, refused, subs, filtered, backlog }: StatsBucket): string {
   const row: Row = {
     a: accepted || undefined,
     r: refused.some((count) => count > 0) ? [...refused] : undefined,
     s: subs.size > 0 ? Object.fromEntries(subs) : undefined,
+    f: filtered.size > 0 ? Object.fromEntries(filtered) : undefined,
     b: backlog.size > 0 ? Object.fromEntries(backlog) : undefined,
   };
   return JSON.stringify(row);
@@ -125,6 +154,7 @@ function bucketOf(row: Row): StatsBucket {
       if (cell >= 0 && cell < LATENCY_CELLS) addLatency(counts, cell, line[i + 1]);
     }
   }
+  for (const [id, count] of Object.entries(row.f ?? {})) countFiltered(tally, id, count);
   for (const [id, pending] of Object.entries(row.b ?? {})) readCounts(tally, id, pending);
   return tally;
 }

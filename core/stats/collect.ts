@@ -3,7 +3,7 @@
  * by the minute, a day by ten minutes, a week by the hour. A crash loses what was counted since the last write.
  */
 import { randomId } from "../model/ids.ts";
-import { duesOf, parseStatsKey, STATS, statsKey, statsOf, WHOLE_RELAY, type Grain } from "../model/keys.ts";
+import { duesOf, STATS, statsKey, statsOf, WHOLE_RELAY, type Grain } from "../model/keys.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -29,6 +29,8 @@ export interface StatsCollector {
   accepted(event: Pick<RelayEvent, "keyId" | "subscriptionIds">): void;
   /** The same for the subscriptions of a wide event, a page at a time. */
   matched(keyId: string, subscriptionIds: readonly string[]): void;
+  /** Called for each event that filters left out somewhere, right after its commit. */
+  filtered(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
   readonly attempted: AttemptObserver;
   /** Counts a 429 answer; on a key, when the caller owned it. */
@@ -56,7 +58,6 @@ const IDLE_MS = 3_600_000;
 export const MOST_PENDING = 1_000;
 const MOST_LOOKS = 1_000;
 const SLICE = 50;
-const PAGE = 500;
 
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { storage, clock, log } = deps;
@@ -92,6 +93,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     if (one !== whole) {
       whole.delta.accepted += delta.accepted;
       for (const counts of delta.subs.values()) tally.addCounts(tally.countsOf(whole.delta, EVERY), counts);
+      for (const count of delta.filtered.values()) tally.countFiltered(whole.delta, EVERY, count);
     }
     for (const grain of ALL_GRAINS) {
       const from = bucketStart(grain, at);
@@ -118,6 +120,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       const minute = one.current.get("1m");
       const active = minute?.at === bucketStart("1m", at) ? minute.tally.subs.keys() : [];
       const subs = new Set([...active, ...one.delta.subs.keys(), ...one.waiting]);
+      subs.delete(tally.OTHERS);
       if (subs.size === 0) continue;
       // A key that has more by itself waits until it is the first, and has that minute alone.
       if (looks > 0 && looks + subs.size > MOST_LOOKS) break;
@@ -127,7 +130,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       for (const id of subs) {
         const count = await pending(id);
         tally.readCounts(one.delta, id, count);
-        if (count > 0) one.waiting.add(id);
+        if (count > 0 && one.waiting.size < tally.MOST_SUBSCRIPTIONS) one.waiting.add(id);
         else one.waiting.delete(id);
       }
     }
@@ -193,6 +196,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       matched(keyId, subscriptionIds);
     },
     matched,
+    filtered(keyId, subscriptionIds) {
+      const delta = of(keyId);
+      for (const id of subscriptionIds) tally.countFiltered(delta, id);
+    },
     attempted(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);
       tally.bump(counts, tally.ATTEMPTED);
@@ -218,28 +225,17 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       await flush();
     },
     async read(keyId, grain, first) {
-      const buckets = new Map<number, StatsBucket>();
-      const at = (start: number): StatsBucket => {
-        let found = buckets.get(start);
-        if (found === undefined) buckets.set(start, (found = tally.newBucket()));
-        return found;
-      };
       const one = keyId === WHOLE_RELAY ? whole : live.get(keyId);
-      let after = statsKey(keyId, grain, first, "");
-      for (;;) {
-        const page = await storage.range(statsOf(keyId, grain), { after, limit: PAGE });
-        for (const { key, value } of page) {
-          const row = parseStatsKey(key);
-          // This node's current bucket is newer in memory than in its row.
-          if (row === undefined || (row.node === node && row.at === one?.current.get(grain)?.at)) continue;
-          tally.addBucket(at(row.at), tally.decodeBucket(value));
-        }
-        if (page.length < PAGE) break;
-        after = page.at(-1)?.key as string;
-      }
       const current = one?.current.get(grain);
-      if (current !== undefined && current.at >= first) tally.addBucket(at(current.at), current.tally);
-      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addBucket(at(bucketStart(grain, flushedAt)), one.delta);
+      // This node's current bucket is newer in memory than in its row.
+      const buckets = await rows.read(keyId, grain, first, (row) => row.node === node && row.at === current?.at);
+      const add = (start: number, bucket: StatsBucket): void => {
+        const found = buckets.get(start) ?? tally.newBucket();
+        tally.addBucket(found, bucket);
+        buckets.set(start, found);
+      };
+      if (current !== undefined && current.at >= first) add(current.at, current.tally);
+      if (one !== undefined && !tally.isEmpty(one.delta)) add(bucketStart(grain, flushedAt), one.delta);
       return buckets;
     },
   };

@@ -13,13 +13,13 @@ import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import {
+  addBucket,
   addCounts,
   ATTEMPTED,
   type CountedRefusal,
   type Counts,
+  countFiltered,
   countsOf,
-  DELIVERED,
-  FAILED,
   latenciesOf,
   MATCHED,
   newBucket,
@@ -36,6 +36,8 @@ type Column = readonly (number | null)[];
 export interface Sums {
   /** Of a key: accepted events. Of a subscription: those that it wanted. */
   readonly accepted: number;
+  /** Deliveries that filters left out. */
+  readonly filtered: number;
   /** Deliveries that succeeded, and those that failed. */
   readonly delivered: number;
   readonly failed: number;
@@ -68,8 +70,16 @@ export interface SubscriptionStats extends Sums {
 }
 
 export interface KeyStats extends Chart {
+  /** At most `MOST_GLANCES`: those with the most to tell, in the order of their creation. */
   readonly subscriptions: readonly SubscriptionStats[];
+  /** How many more there are. */
+  readonly left: number;
 }
+
+/** Subscriptions that one answer tells of. Each costs three reads. */
+const MOST_GLANCES = 1_000;
+/** Those whose state is read at the same time. */
+const GLANCES_AT_ONCE = 50;
 
 export interface StatsQuery {
   /** @param subscriptionId charts only that one; the list shows all */
@@ -101,13 +111,28 @@ export function createStatsQuery(deps: {
     return { first, buckets: new Map([...read].filter(([at]) => at <= last)) };
   }
 
-  async function glance(subscription: Subscription, counts: Counts | undefined): Promise<SubscriptionStats> {
+  /** Tells of the subscriptions of a key, of one of them in any case. */
+  async function glances(keyId: string, all: StatsBucket, named: string | undefined) {
+    const live = await subscriptionCache.of(keyId);
+    const weight = ({ id }: Subscription): number =>
+      id === named ? Infinity : (all.subs.get(id)?.[MATCHED] ?? 0) + (all.subs.get(id)?.[ATTEMPTED] ?? 0);
+    const told = live.length <= MOST_GLANCES ? live : live.toSorted((a, b) => weight(b) - weight(a));
+    const subscriptions: SubscriptionStats[] = [];
+    for (let i = 0; i < Math.min(told.length, MOST_GLANCES); i += GLANCES_AT_ONCE) {
+      const some = told.slice(i, Math.min(i + GLANCES_AT_ONCE, MOST_GLANCES));
+      subscriptions.push(...(await Promise.all(some.map((one) => glance(one, all)))));
+    }
+    subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
+    return { subscriptions, left: live.length - subscriptions.length };
+  }
+
+  async function glance(subscription: Subscription, all: StatsBucket): Promise<SubscriptionStats> {
     const { id, keyId } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
     const waiting = subscription.ordered === true ? await countWaiting(storage, keyId, id) : 0;
     const backlog = Math.min(MOST_PENDING, (await collector.pending(id)) + waiting);
-    return { subscription, ...sums(counts), backlog, health: health.state(id), last };
+    return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), last };
   }
 
   /** Of a damaged record only the place is known. */
@@ -122,20 +147,14 @@ export function createStatsQuery(deps: {
     async ofKey(keyId, range, subscriptionId) {
       const { first, buckets } = await read(keyId, range);
       const all = newBucket();
-      for (const { subs } of buckets.values()) for (const [id, counts] of subs) addCounts(countsOf(all, id), counts);
-      const live = await subscriptionCache.of(keyId);
-      const subscriptions = await Promise.all(live.map((one) => glance(one, all.subs.get(one.id))));
-      subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
-      return { ...chart(range, first, buckets, subscriptionId), subscriptions };
+      for (const bucket of buckets.values()) addBucket(all, bucket);
+      return { ...chart(range, first, buckets, subscriptionId), ...(await glances(keyId, all, subscriptionId)) };
     },
     async sumsOf(keyId, range) {
       const { buckets } = await read(keyId, range);
       const all = newBucket();
-      for (const bucket of buckets.values()) {
-        addCounts(countsOf(all, EVERY), summed(bucket, undefined).counts);
-        all.accepted += bucket.accepted;
-      }
-      return { ...sums(all.subs.get(EVERY)), accepted: all.accepted };
+      for (const bucket of buckets.values()) addBucket(all, summed(bucket, undefined));
+      return sumsIn(all);
     },
     async ofRelay(range) {
       const { first, buckets } = await read(WHOLE_RELAY, range);
@@ -144,40 +163,35 @@ export function createStatsQuery(deps: {
   };
 }
 
-function sums(counts: Counts | undefined): Sums {
-  if (counts === undefined) return { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
-  const latencies = latenciesOf(counts);
-  return {
-    accepted: counts[MATCHED] as number,
-    delivered: counts[DELIVERED] as number,
-    failed: counts[FAILED] as number,
-    attempts: counts[ATTEMPTED] as number,
-    p50Ms: quantileMs(latencies, 0.5) ?? null,
-    p99Ms: quantileMs(latencies, 0.99) ?? null,
-  };
+function sums(counts: Counts | undefined, filtered: number | undefined): Sums {
+  const [accepted = 0, delivered = 0, failed = 0, attempts = 0] = counts ?? [];
+  const latencies = latenciesOf(counts ?? []);
+  const [p50Ms = null, p99Ms = null] = [quantileMs(latencies, 0.5), quantileMs(latencies, 0.99)];
+  return { accepted, filtered: filtered ?? 0, delivered, failed, attempts, p50Ms, p99Ms };
 }
 
 /** Sums one bucket over its subscriptions, or reads one of them. */
-function summed(
-  bucket: StatsBucket | undefined,
-  subscriptionId: string | undefined,
-): { readonly counts: Counts; accepted: number } {
+function summed(bucket: StatsBucket | undefined, subscriptionId: string | undefined): StatsBucket {
   const one = newBucket();
   const counts = countsOf(one, EVERY);
-  if (bucket === undefined) return { counts, accepted: 0 };
-  if (subscriptionId !== undefined) {
-    const own = bucket.subs.get(subscriptionId);
-    if (own !== undefined) addCounts(counts, own);
-    return { counts, accepted: counts[MATCHED] as number };
-  }
-  for (const each of bucket.subs.values()) addCounts(counts, each);
-  return { counts, accepted: bucket.accepted };
+  if (bucket === undefined) return one;
+  for (const [id, each] of bucket.subs) if ((subscriptionId ?? id) === id) addCounts(counts, each);
+  for (const [id, count] of bucket.filtered) if ((subscriptionId ?? id) === id) countFiltered(one, EVERY, count);
+  one.accepted = subscriptionId === undefined ? bucket.accepted : (counts[MATCHED] as number);
+  return one;
 }
+
+/** The sums of a bucket that is summed. */
+const sumsIn = ({ subs, filtered, accepted }: StatsBucket): Sums => ({
+  ...sums(subs.get(EVERY), filtered.get(EVERY)),
+  accepted,
+});
 
 function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
   const { stepMs, kept } = GRAINS[GRAIN_OF[range]];
   const columns: Record<keyof Sums | "backlog", (number | null)[]> = {
     accepted: [],
+    filtered: [],
     delivered: [],
     failed: [],
     attempts: [],
@@ -190,14 +204,12 @@ function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionI
     number[]
   >;
   const total = newBucket();
-  const all = countsOf(total, EVERY);
   let backlog = 0;
   for (let i = 0; i < kept; i++) {
     const bucket = buckets.get(first + i * stepMs);
-    const { counts, accepted } = summed(bucket, subscriptionId);
-    addCounts(all, counts);
-    total.accepted += accepted;
-    for (const [name, value] of Object.entries({ ...sums(counts), accepted })) columns[name as keyof Sums].push(value);
+    const one = summed(bucket, subscriptionId);
+    addBucket(total, one);
+    for (const [name, value] of Object.entries(sumsIn(one))) columns[name as keyof Sums].push(value);
     // Nothing is counted while nothing happens: the last reading still holds.
     if (bucket !== undefined && bucket.backlog.size > 0) {
       const readings =
@@ -214,8 +226,7 @@ function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionI
     from: first,
     series: { ...columns, refused },
     totals: {
-      ...sums(all),
-      accepted: total.accepted,
+      ...sumsIn(total),
       refused: Object.fromEntries(REFUSALS.map((code) => [code, sum(refused[code])])) as Record<CountedRefusal, number>,
     },
   };

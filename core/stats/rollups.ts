@@ -4,9 +4,10 @@
  */
 import { setNewest } from "../model/bounded-map.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { parseStatsKey, type Grain } from "../model/keys.ts";
+import { parseStatsKey, statsKey, statsOf, type Grain } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { addBucket, decodeBucket, newBucket, type StatsBucket } from "./bucket.ts";
 
 /** Length of a bucket, and how many are kept. */
 export const GRAINS: Readonly<Record<Grain, { readonly stepMs: number; readonly kept: number }>> = {
@@ -27,6 +28,13 @@ export interface Rollups {
   put(key: string, value: string): void;
   /** Writes all rows that were put. What cannot be written stays for the next time. @throws StorageError */
   write(): Promise<void>;
+  /** Adds up the rows of a key from `first` on, by the time at which their buckets begin. @throws StorageError */
+  read(
+    keyId: string,
+    grain: Grain,
+    first: number,
+    skip: (row: { readonly at: number; readonly node: string }) => boolean,
+  ): Promise<Map<number, StatsBucket>>;
   /**
    * Deletes rows that are older than any query, of all nodes.
    * @param everything reads all of `prefix`; otherwise it ends at the first page that has something younger
@@ -52,6 +60,22 @@ export function createRollups(deps: {
         await storage.commit(rows.map(([key, value]) => ({ op: "put", key, value })));
         // A row that was counted on meanwhile has a newer text, and must still be written.
         for (const [key, value] of rows) if (unwritten.get(key) === value) unwritten.delete(key);
+      }
+    },
+    async read(keyId, grain, first, skip) {
+      const buckets = new Map<number, StatsBucket>();
+      let after = statsKey(keyId, grain, first, "");
+      for (;;) {
+        const page = await storage.range(statsOf(keyId, grain), { after, limit: PAGE });
+        for (const { key, value } of page) {
+          const row = parseStatsKey(key);
+          if (row === undefined || skip(row)) continue;
+          const found = buckets.get(row.at) ?? newBucket();
+          addBucket(found, decodeBucket(value));
+          buckets.set(row.at, found);
+        }
+        if (page.length < PAGE) return buckets;
+        after = page.at(-1)?.key as string;
       }
     },
     async trim(prefix, everything = false) {

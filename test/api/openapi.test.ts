@@ -29,8 +29,17 @@ interface Document {
 
 let api: Served;
 let document: Document;
-const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
-const column = { accepted: [], delivered: [], failed: [], attempts: [], p50Ms: [], p99Ms: [], backlog: [] };
+const none = { accepted: 0, filtered: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
+const column = {
+  accepted: [],
+  filtered: [],
+  delivered: [],
+  failed: [],
+  attempts: [],
+  p50Ms: [],
+  p99Ms: [],
+  backlog: [],
+};
 const refusals = <T>(of: T) => ({
   RATE_LIMIT_EXCEEDED: of,
   BURST_EXCEEDED: of,
@@ -44,6 +53,7 @@ const NO_FIGURES: KeyStats = {
   series: { ...column, refused: refusals([]) },
   totals: { ...none, refused: refusals(0) },
   subscriptions: [],
+  left: 0,
 };
 const attempt = { cycle: 0, number: 1, startedAt: 0, durationMs: 1, statusCode: 200 };
 let through: Through;

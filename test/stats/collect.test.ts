@@ -163,6 +163,24 @@ describe("statistics", () => {
     expect((await after.stats.ofKey("key_1", "1h")).totals.accepted).toBe(2);
   });
 
+  it("count what filters left out, of each subscription, of the key and of the relay, over a restart", async () => {
+    const first = build();
+    first.figures.filtered("key_1", ["sub_a", "sub_b"]);
+    first.figures.filtered("key_1", ["sub_a"]);
+    const told = async ({ stats }: ReturnType<typeof build>) => {
+      const { totals, series, subscriptions } = await stats.ofKey("key_1", "24h");
+      const { totals: own } = await stats.ofKey("key_1", "24h", "sub_b");
+      const sums = await stats.sumsOf("key_1", "24h");
+      const each = subscriptions.map(({ filtered }) => filtered);
+      return [totals.filtered, total(series.filtered), ...each, own.filtered, sums.filtered];
+    };
+    expect(await told(first)).toEqual([3, 3, 2, 1, 1, 3]);
+    await first.figures.stop();
+    const second = build(first.storage, first.clock);
+    expect(await told(second)).toEqual([3, 3, 2, 1, 1, 3]);
+    expect((await second.stats.ofRelay("1h")).totals).toMatchObject({ filtered: 3, accepted: 0 });
+  });
+
   it("tell how many deliveries were pending as each minute ended", async () => {
     const { figures, event, storage, stats, clock } = build();
     figures.start();
@@ -211,6 +229,7 @@ describe("a row of statistics", () => {
     tally.accepted = 3;
     tally.refused[2] = 4;
     tally.backlog.set("sub_a", 5);
+    tally.filtered.set("sub_b", 6);
     tally.subs.set("sub_a", [1, 2, 3, 4, 0, 6, 17, 2]);
     expect(decodeBucket(encodeBucket(tally))).toEqual(tally);
     expect(decodeBucket("{")).toEqual(newBucket());

@@ -175,7 +175,8 @@ export const auditLine = z
   .meta({ id: "AuditLine" });
 const column = z.array(z.number().nullable());
 const number = z.number().nullable();
-const sums = { accepted: z.int(), delivered: z.int(), failed: z.int(), attempts: z.int() };
+const sums = { accepted: z.int(), filtered: z.int(), delivered: z.int(), failed: z.int(), attempts: z.int() };
+const MORE = "How many more there are, with fewer events and attempts.";
 export const apiKey = z
   .strictObject({ id: z.string(), figures: z.strictObject({ ...sums, p50Ms: number, p99Ms: number }).optional() })
   .meta({ id: "ApiKey" });
@@ -184,6 +185,7 @@ const refusals = <T extends z.ZodType>(of: T) =>
   z.strictObject({ RATE_LIMIT_EXCEEDED: of, BURST_EXCEEDED: of, PROVIDER_BACKPRESSURE: of, ABUSE_SUSPEND: of });
 const columns = {
   accepted: column,
+  filtered: column,
   delivered: column,
   failed: column,
   attempts: column,
@@ -224,7 +226,8 @@ export const keyStats = z
     from: time,
     series: z.strictObject(columns).meta({ description: "One number a bucket, oldest first; null: nothing measured." }),
     totals: z.strictObject({ ...sums, ...latency, refused: refusals(z.int()) }),
-    subscriptions: z.array(glance),
+    subscriptions: z.array(glance).max(1_000),
+    subscriptionsLeft: z.int().optional().meta({ description: MORE }),
   })
   .meta({ id: "KeyStats" });
 /** Figures whose names grow with the relay. */

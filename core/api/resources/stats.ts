@@ -35,8 +35,9 @@ export function statsOperations(deps: { readonly figures?: StatsSource | undefin
         query: statsQuery,
         reply: { status: 200, data: keyStats },
         async handle({ keyId, query }) {
-          const { subscriptions, ...rest } = await stats(keyId, query.range, query.subscriptionId);
-          return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView) } };
+          const { subscriptions, left, ...rest } = await stats(keyId, query.range, query.subscriptionId);
+          const more = left > 0 ? { subscriptionsLeft: left } : {};
+          return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), ...more } };
         },
       }),
     );

@@ -99,9 +99,9 @@ function composePublish(container: Container<DeliveryPath>): void {
     "publisher",
     [
       ...(["plan", "storage", "clock", "log", "metrics", "fanoutBounds"] as const),
-      ...(["catalogue", "subscriptionCache", "observer"] as const),
+      ...(["catalogue", "subscriptionCache", "observer", "statsCollector"] as const),
     ],
-    ({ plan, fanoutBounds, catalogue, subscriptionCache, observer, ...base }) =>
+    ({ plan, fanoutBounds, catalogue, subscriptionCache, observer, statsCollector, ...base }) =>
       createPublisher({
         ...base,
         subscriptionCache,
@@ -112,6 +112,7 @@ function composePublish(container: Container<DeliveryPath>): void {
         reserveBytes: plan.intake.reserveBytes,
         fanout: fanoutBounds,
         accepted: observer.accepted,
+        filtered: statsCollector.filtered,
       }),
   );
 }
