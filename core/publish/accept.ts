@@ -97,7 +97,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const drafts = parseEvents(publications, catalogue(), deps.checks?.());
+      const parsing = parseEvents(publications, catalogue(), deps.checks?.());
+      const drafts = parsing instanceof Promise ? await parsing : parsing;
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));

@@ -6,10 +6,14 @@ export interface Mismatch {
   readonly message: string;
 }
 
-/** Judges data by the schema of its type. Takes time in proportion to the data, whatever the data is. */
+/**
+ * Returns why the event is refused, if it is. Data that differs under `"warn"` is counted and logged, and passes. Takes
+ * time in proportion to the data, whatever the data is.
+ */
+export type EventCheck = (type: string, data: unknown) => Mismatch | undefined;
+
+/** Judges data by the schema of its type. */
 export interface EventChecks {
-  /** Gives the publication that is judged next its own share of time. */
-  begin(): void;
-  /** Returns why the event is refused, if it is. Data that differs under `"warn"` is counted and logged, and passes. */
-  refusal(type: string, data: unknown): Mismatch | undefined;
+  /** Begins with a publication, which has its own share of time. */
+  begin(): EventCheck;
 }

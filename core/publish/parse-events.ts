@@ -9,7 +9,8 @@ import { MAX_DEPTH, members } from "../model/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../model/time.ts";
-import type { EventChecks } from "./event-checks.ts";
+import type { EventCheck, EventChecks } from "./event-checks.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
 /** A published event whose fields are all valid. */
@@ -38,23 +39,49 @@ const NO_DEFAULTS: PublicationDefaults = {};
 
 const at = (path: string, field: string): string => (path === "" ? field : `${path}.${field}`);
 
+/** Characters of JSON between two turns for other work: a few milliseconds, with the checks of schemas. */
+const CHARACTERS_AT_ONCE = 65_536;
+const immediate = (): Promise<void> => new Promise((turned) => void setImmediate(turned));
+
 /**
  * @param catalogue event names that may be published; `undefined`: every well-formed one
  * @param checks judges data by the schema of its type; `undefined`: no type has one
+ * @param turn resolves when other work has had its turn
+ * @returns no promise for a short list
  * @throws Problem PAYLOAD_TOO_LARGE, INVALID_JSON or VALIDATION_FAILED, with every problem of every event
  */
 export function parseEvents(
   publications: readonly Publication[],
   catalogue: ReadonlySet<string> | undefined,
   checks?: EventChecks,
-): readonly ParsedEvent[] {
+  turn = immediate,
+): MaybePromise<readonly ParsedEvent[]> {
   const findings: Findings = { large: [], unreadable: [], wrong: [] };
   const drafts: ParsedEvent[] = [];
-  checks?.begin();
-  for (const publication of publications) {
-    const draft = readOne(publication, catalogue, checks, findings);
-    if (draft !== undefined) drafts.push(draft);
+  const check = checks?.begin();
+  const rest = publications[Symbol.iterator]();
+
+  /** @returns whether all is read */
+  function read(): boolean {
+    let characters = 0;
+    while (characters < CHARACTERS_AT_ONCE) {
+      const { value: publication, done } = rest.next();
+      if (done === true) return true;
+      const draft = readOne(publication, catalogue, check, findings);
+      if (draft !== undefined) drafts.push(draft);
+      characters += publication.text.length;
+    }
+    return false;
   }
+
+  async function readRest(): Promise<readonly ParsedEvent[]> {
+    do await turn();
+    while (!read());
+    refuse(findings);
+    return drafts;
+  }
+
+  if (!read()) return readRest();
   refuse(findings);
   return drafts;
 }
@@ -77,7 +104,7 @@ const isLarge = (text: string): boolean =>
 function readOne(
   { text, path, defaults = NO_DEFAULTS }: Publication,
   catalogue: ReadonlySet<string> | undefined,
-  checks: EventChecks | undefined,
+  check: EventCheck | undefined,
   findings: Findings,
 ): ParsedEvent | undefined {
   if (isLarge(text)) {
@@ -117,22 +144,20 @@ function readOne(
     }
   }
   if (unknown > UNKNOWN_LISTED) wrong.push({ path, message: `has ${unknown - UNKNOWN_LISTED} more unknown fields` });
-  const check = (field: "id" | "type" | "keyId" | "createdAt", message: string | undefined): void => {
+  const note = (field: "id" | "type" | "keyId" | "createdAt", message: string | undefined): void => {
     if (message !== undefined) wrong.push({ path: at(path, field), message });
   };
-  check("type", type === undefined ? "is missing" : wrongType(type, catalogue));
-  check("keyId", keyId === undefined ? "is missing" : wrongKeyId(keyId));
+  note("type", type === undefined ? "is missing" : wrongType(type, catalogue));
+  note("keyId", keyId === undefined ? "is missing" : wrongKeyId(keyId));
   if (!given.data) wrong.push({ path: at(path, "data"), message: "is missing" });
-  if (id !== undefined) check("id", wrongId(id));
+  if (id !== undefined) note("id", wrongId(id));
   const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
-  if (given.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
+  if (given.createdAt && time === undefined) note("createdAt", "must be an RFC 3339 date-time with an offset");
   if (wrong.length > before) return undefined;
-  if (checks !== undefined) {
-    const refusal = checks.refusal(type as string, fields["data"]);
-    if (refusal !== undefined) {
-      wrong.push({ path: at(path, refusal.path), message: refusal.message });
-      return undefined;
-    }
+  const refusal = check?.(type as string, fields["data"]);
+  if (refusal !== undefined) {
+    wrong.push({ path: at(path, refusal.path), message: refusal.message });
+    return undefined;
   }
   return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
 }

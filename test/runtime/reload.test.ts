@@ -45,7 +45,7 @@ describe("a reload", () => {
 });
 
 describe("schemas of event types that a reload brings", () => {
-  const checks = (): EventChecks => ({ begin: () => undefined, refusal: () => undefined });
+  const checks = (): EventChecks => ({ begin: () => () => undefined });
   const types = (description: string) => ({
     events: ["a"],
     eventTypes: { a: { description, validate: "warn" } as const },

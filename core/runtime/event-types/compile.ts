@@ -18,10 +18,11 @@ export interface TypeProblem {
 export interface CompiledTypes {
   /** What is wrong with each type that cannot be used. */
   readonly problems: readonly TypeProblem[];
-  /** Gives the next publication its own steps. */
-  begin(): void;
-  /** Says what is wrong with the data of an event of this type; `undefined` also where the type has no schema. */
-  mismatch(type: string, data: unknown): { readonly path: string; readonly message: string } | undefined;
+  /**
+   * Begins with a publication, which has its own steps. What it returns says what is wrong with the data of an event of
+   * this type; `undefined` also where the type has no schema.
+   */
+  begin(): (type: string, data: unknown) => { readonly path: string; readonly message: string } | undefined;
 }
 
 export async function compileEventTypes(types: EventTypes): Promise<CompiledTypes> {
@@ -74,10 +75,17 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
 
   return {
     problems,
-    begin: () => void (budget.left = MOST_PATTERN_STEPS),
-    mismatch(type, data) {
-      const validate = compiled.get(type);
-      return validate && problemOf(validate, data, "data");
+    begin() {
+      // Publications take turns, and the validators know one budget: it is this one's while its data is judged.
+      let left = MOST_PATTERN_STEPS;
+      return (type, data) => {
+        const validate = compiled.get(type);
+        if (validate === undefined) return undefined;
+        budget.left = left;
+        const found = problemOf(validate, data, "data");
+        left = budget.left;
+        return found;
+      };
     },
   };
 }

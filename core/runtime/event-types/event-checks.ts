@@ -40,15 +40,17 @@ export async function createEventChecks(
   }
 
   return {
-    begin: compiled.begin,
-    refusal(type, data) {
-      const found = compiled.mismatch(type, data);
-      if (found === undefined) return undefined;
-      const passes = warns.has(type);
-      metrics.count("schema_mismatches", { result: passes ? "warned" : "refused" });
-      if (!passes) return found;
-      tell(type, found.path);
-      return undefined;
+    begin() {
+      const mismatch = compiled.begin();
+      return (type, data) => {
+        const found = mismatch(type, data);
+        if (found === undefined) return undefined;
+        const passes = warns.has(type);
+        metrics.count("schema_mismatches", { result: passes ? "warned" : "refused" });
+        if (!passes) return found;
+        tell(type, found.path);
+        return undefined;
+      };
     },
   };
 }
