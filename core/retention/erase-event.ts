@@ -27,6 +27,7 @@ import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { tryCommit } from "../records/try-commit.ts";
+import type { EndTurns } from "./end-turns.ts";
 import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";
 import type { WideRemoval } from "./remove-wide.ts";
 import { createRounds } from "./rounds.ts";
@@ -58,12 +59,13 @@ export function createEventErasure(deps: {
     readonly queue: Pick<Storage["queue"], "add">;
   };
   readonly wide: Pick<WideRemoval, "finish">;
+  readonly endTurns: EndTurns;
   /** Drops the event from every node's cache. */
   readonly forget: (ordinal: string) => Promise<void>;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
 }): EventErasure {
-  const { storage, wide, forget, clock, log } = deps;
+  const { storage, wide, endTurns, forget, clock, log } = deps;
   const rounds = createRounds({ work: finishAll, clock, log });
 
   function isDue(removed: readonly RemovedDelivery[]): void {
@@ -147,6 +149,7 @@ export function createEventErasure(deps: {
       for (let tries = 0; tries < TRIES; tries++) {
         const located = await locateEvent(storage, keyId, eventId);
         if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+        if (tries === 0 && !located.damaged) await endTurns(located.event);
         if (!(await eraseOnce(located, also))) continue;
         await forget(located.event.ordinal);
         return;

@@ -212,6 +212,28 @@ describe("erasing an event of an ordered subscription", () => {
     expect(await faults(test)).toEqual([]);
   });
 
+  it("waits for its attempt under way, so that no later one begins meanwhile", async () => {
+    const { test } = await inOrder("skip");
+    await using _ = test;
+    await test.start();
+    const answer = Promise.withResolvers<Reply>();
+    test.answers = [() => answer.promise];
+    const first = await test.publish("deposit:paid", { id: "first" });
+    await test.publish("deposit:paid", { id: "second" });
+    await test.whenSent(1);
+    let gone = false;
+    const erasing = erase(test, first).then(() => (gone = true));
+    await test.clock.advance(2_000);
+    expect([gone, idsOf(test)]).toEqual([false, ["first"]]);
+    answer.resolve(replied(500));
+    await test.clock.advance(200);
+    await erasing;
+    await test.whenSent(2);
+    await test.clock.advance(60_000);
+    expect(idsOf(test)).toEqual(["first", "second"]);
+    expect(await faults(test)).toEqual([]);
+  });
+
   it("passes over it when it waits for its turn", async () => {
     const { test } = await inOrder("hold");
     await using _ = test;

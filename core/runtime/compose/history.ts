@@ -8,6 +8,7 @@ import { ALL_EVENTS } from "../../subscriptions/cluster-messages.ts";
 import { createPendingDeliveries, type PendingDeliveries } from "../../replay/pending.ts";
 import { createReplay, type Replay } from "../../replay/replay.ts";
 import { createReplayJob } from "../../replay/replay-job.ts";
+import { createEndTurns } from "../../retention/end-turns.ts";
 import { createEventErasure } from "../../retention/erase-event.ts";
 import { createKeyErasure } from "../../retention/erase-key.ts";
 import { createWideRemoval, type WideRemoval } from "../../retention/remove-wide.ts";
@@ -47,9 +48,16 @@ export function composeHistory(container: Container<DeliveryPath>): void {
     return createReplayJob({ ...records, replay: countedReplay(createReplay(records), parts.metrics, "job") });
   });
   container.make("eventErasure", [...RECORDS, "cluster", "log"], ({ cluster, log, ...parts }) => {
-    const { storage, clock } = parts;
+    const { storage, clock, subscriptionCache } = parts;
+    const pending = createPendingDeliveries(recordsOf(parts));
+    const endTurns = createEndTurns({
+      storage,
+      subscriptionCache,
+      clock,
+      cancel: (...which) => pending.cancel(...which, []),
+    });
     const forget = (ordinal: string): Promise<void> => cluster.announce("erased", ordinal);
-    return createEventErasure({ storage, clock, log, wide: wideRemoval(parts), forget });
+    return createEventErasure({ storage, clock, log, wide: wideRemoval(parts), endTurns, forget });
   });
   container.make(
     "keyErasure",
