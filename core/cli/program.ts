@@ -131,7 +131,10 @@ function program(commands: readonly Command[]): CAC {
     }
     for (const example of command.examples ?? []) made.example(`  $ ${example}`);
   }
-  return cli.help();
+  // An option that negates has no default worth naming.
+  return cli.help((sections) =>
+    sections.map(({ title, body }) => ({ title, body: body.replaceAll(" (default: true)", "") })),
+  );
 }
 
 /** The leading words of a command line that are no options: at most two, for the name of a command. */

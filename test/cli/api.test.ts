@@ -301,6 +301,10 @@ describe("against a running relay", () => {
     const update = (...args: string[]) => run("subscriptions", "update", id, "--key", "key_4", ...args);
     const wrong = await update("--transform", "sms");
     expect(wrong.stderr).toContain("transform: is not a transform of the relay's config (there are: slack)");
+    expect(await run("subscriptions", "transforms")).toMatchObject({ code: 0, stdout: "slack\n" });
+    expect(await data("subscriptions", "transforms")).toEqual([{ name: "slack" }]);
+    expect((await run("subscriptions", "show", id, "--key", "key_4")).stdout).toMatch(/^transform +slack$/m);
+    expect(await data("subscriptions", "show", id, "--key", "key_4")).toMatchObject({ id, transform: "slack" });
     expect((await update("--transform", "none")).stdout).not.toMatch(/^transform/m);
   });
 
@@ -346,6 +350,10 @@ describe("against a running relay", () => {
 
   it("lists the keys that are in use, and says what the id of a key looks like", async () => {
     expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_0\nkey_1\nkey_2\nkey_3\nkey_4\n" });
+    const figures = await run("api-keys", "--range", "1h");
+    expect(figures.stdout).toMatch(/^ID +ACCEPTED +FILTERED +ATTEMPTS +DELIVERED +FAILED$/m);
+    expect(figures.stdout).toMatch(/^key_3 +1 +1 +0 +0 +0$/m);
+    expect(await run("api-keys", "--range", "2h")).toMatchObject({ code: 64, stdout: "" });
     const wrong = await run("subscriptions", "list", "--key", "my key");
     expect(wrong).toMatchObject({ code: 64, stdout: "" });
     expect(wrong.stderr).toContain('--key: "my key" is no id of an API key: it has 1 to 64 letters');

@@ -3,20 +3,36 @@ import { PAGE_OPTIONS, pageOf, pathOf, withQuery } from "../support/api-path.ts"
 import { openApi } from "../support/client.ts";
 import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
-import { json, printable } from "../support/output.ts";
+import { json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
+
+interface ListedKey {
+  readonly id: string;
+  readonly figures?: Readonly<Record<string, number | null>>;
+}
+const FIGURES = ["accepted", "filtered", "attempts", "delivered", "failed"] as const;
 
 const apiKeys: Command = {
   usage: "api-keys",
   about: "list the ids of the API keys that have subscriptions or events",
-  options: [...PAGE_OPTIONS, JSON_OPTION, ...API_OPTIONS],
+  options: [
+    { flags: "--range <range>", about: "with their figures of the last 1h, 24h or 7d" },
+    ...PAGE_OPTIONS,
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
   async run(given, io) {
     const api = await openApi(given, io);
-    const answer = await api.ask("GET", withQuery("/api-keys", pageOf(given)));
-    const keys = rows<{ readonly id: string }>(answer, { id: "text" });
+    const range = given.text("range");
+    const answer = await api.ask("GET", withQuery("/api-keys", { range, ...pageOf(given) }));
+    const keys = rows<ListedKey>(answer, { id: "text" });
     if (given.flag("json")) io.print(json(keys));
     else if (keys.length === 0) io.say("relay: no key is in use yet; publish or subscribe with --key key_1");
-    else for (const { id } of keys) io.print(printable(id));
+    else if (range === undefined) for (const { id } of keys) io.print(printable(id));
+    else {
+      const cells = keys.map(({ id, figures }) => [id, ...FIGURES.map((name) => String(figures?.[name] ?? "–"))]);
+      io.print(printTable(["id", ...FIGURES], cells));
+    }
     if (answer.nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
   },
 };

@@ -76,6 +76,15 @@ const list: Command = {
   },
 };
 
+const shown: Command = {
+  usage: "subscriptions show <subscription>",
+  about: "show one subscription",
+  options: KEY_OPTIONS,
+  async run(given, io) {
+    show(await (await openApi(given, io)).ask("GET", keyPath(given, "webhooks", given.args[0])), given, io);
+  },
+};
+
 const create: Command = {
   usage: "subscriptions create <url>",
   about: "subscribe a URL to events; prints once the secret that it makes",
@@ -121,9 +130,7 @@ const update: Command = {
       ...fieldOptions(given, io),
     };
     if (Object.values(body).every((value) => value === undefined)) {
-      throw usage(
-        "nothing to change: give --to, --events, --status, --description, --header, --filter, --transform, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
-      );
+      throw usage("nothing to change: give what is to change, such as --to, --events, --status or --filter");
     }
     const api = await openApi(given, io);
     show(await api.ask("PATCH", keyPath(given, "webhooks", given.args[0]), body), given, io);
@@ -230,4 +237,4 @@ function show(answer: ApiAnswer, given: Given, io: CliEnvironment): void {
 }
 
 const MORE = [...filters, ...transforms, ...imports, ...orders];
-export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...MORE];
+export const commands: readonly Command[] = [list, shown, create, update, remove, rotate, test, ...MORE];

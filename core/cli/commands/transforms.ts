@@ -1,10 +1,10 @@
-/** `relay subscriptions test-transform`: asks the relay what a transform makes of an event. */
+/** `relay subscriptions transforms` and `test-transform`: which transforms the relay has, and what one makes of an event. */
 import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import { type Command, KEY_OPTIONS } from "../support/command.ts";
+import { API_OPTIONS, type Command, JSON_OPTION, KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
-import { record } from "../support/response-shape.ts";
+import { record, rows } from "../support/response-shape.ts";
 import { EVENT_OPTIONS, eventFields } from "../support/tested-event.ts";
 
 interface Tested {
@@ -12,6 +12,19 @@ interface Tested {
   readonly body: string | null;
   readonly error: string | null;
 }
+
+const transforms: Command = {
+  usage: "subscriptions transforms",
+  about: "list the transforms that a subscription may name",
+  options: [JSON_OPTION, ...API_OPTIONS],
+  async run(given, io) {
+    const answer = await (await openApi(given, io)).ask("GET", "/transforms");
+    const all = rows<{ readonly name: string }>(answer, { name: "text" });
+    if (given.flag("json")) io.print(json(all));
+    else if (all.length === 0) io.say("relay: the config has no transforms");
+    else for (const { name } of all) io.print(printable(name));
+  },
+};
 
 const testTransform: Command = {
   usage: "subscriptions test-transform <subscription>",
@@ -38,4 +51,4 @@ const testTransform: Command = {
   },
 };
 
-export const commands: readonly Command[] = [testTransform];
+export const commands: readonly Command[] = [transforms, testTransform];
