@@ -89,6 +89,33 @@ export function commitLaws({ open, law }: Bench): void {
   );
 
   law(
+    "leaves what it had begun as it was, and judges a key that stands twice by what was before",
+    async () => {
+      const storage = await open();
+      await storage.commit([put("meta:a", "1"), put("due:s:0000000000001:1", "k 0 0 0")]);
+      const before = await storage.range("");
+      const keys = await conflict(
+        storage.commit([
+          put("eventid:k:new", "x", null),
+          { op: "delete", key: "meta:a", if: "1" },
+          { op: "delete", key: "due:s:0000000000001:1", if: "k 0 0 0" },
+          put("due:s:0000000000002:1", "k 0 0 1", null),
+          { op: "delete", key: "meta:none", if: "there" },
+        ]),
+      );
+      expect(keys).toEqual(["meta:none"]);
+      expect(await storage.range("")).toEqual(before);
+      await storage.commit([put("meta:b", "1", null), put("meta:b", "2", null)]);
+      await storage.commit([{ op: "delete", key: "meta:a", if: "1" }, put("meta:a", "2", "1")]);
+      expect(await storage.getMany(["meta:a", "meta:b"])).toEqual(["2", "2"]);
+      await storage.commit([put("meta:b", "3"), { op: "delete", key: "meta:b", if: "2" }]);
+      expect(await storage.getItem("meta:b")).toBeUndefined();
+    },
+    "conditions",
+    "atomic",
+  );
+
+  law(
     "lets exactly one of a hundred writers have a key that must be absent",
     async () => {
       const storage = await open();

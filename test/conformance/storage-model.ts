@@ -20,6 +20,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.record({ op: fc.constant("put" as const), key, value: text, if: fc.option(text, { nil: null }) }),
     weight: 1,
   },
+  { arbitrary: fc.record({ op: fc.constant("delete" as const), key, if: text }), weight: 1 },
   { arbitrary: fc.record({ op: fc.constant("check" as const), key, if: fc.option(text, { nil: null }) }), weight: 1 },
 );
 const prefix = fc.oneof(

@@ -1,5 +1,5 @@
 /**
- * The writing connection with its prepared statements: types only, since the thread is started from its text.
+ * The writing connection with its prepared statements: types only.
  *
  * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line
  * deleted), CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages,
@@ -16,6 +16,10 @@ export interface Table {
   readonly get: StatementSync;
   readonly put: StatementSync;
   readonly del: StatementSync;
+  /** Puts where the key is absent. */
+  readonly add: StatementSync;
+  /** Deletes where the value is a text. */
+  readonly drop: StatementSync;
 }
 /** The database while it is open. */
 export interface Open {

@@ -1,4 +1,4 @@
-/** What the writer's thread is asked, and what it answers: types only, since the thread is started from its text. */
+/** What the writer's thread is asked, and what it answers: types only. */
 
 export interface WorkerStart {
   readonly path: string;

@@ -1,11 +1,11 @@
 /**
  * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, written
- * in one transaction with one fsync; each commit still succeeds or is refused alone. The file imports only `node:`
- * modules, so that it can be started from its text.
+ * in one transaction with one fsync; each commit still succeeds or is refused alone.
  */
 import { flushCompileCache } from "node:module";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { makeChanges } from "./changes.ts";
 import type { Open, Table } from "./connection.ts";
 import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
@@ -60,6 +60,8 @@ function connect(): Open {
         get,
         put: db.prepare(`INSERT INTO ${table} VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`),
         del: db.prepare(`DELETE FROM ${table} WHERE key = ?`),
+        add: db.prepare(`INSERT INTO ${table} VALUES (?, ?) ON CONFLICT DO NOTHING`),
+        drop: db.prepare(`DELETE FROM ${table} WHERE key = ? AND value = ?`),
       };
     };
     return {
@@ -90,35 +92,17 @@ function isFresh(db: DatabaseSync): boolean {
   throw new Refused(`${path} was written by a newer version (schema ${version}, this one knows ${SCHEMA})`);
 }
 
-/** Due lines have a table of their own: they come and go, and are read by the page. */
-const tableOf = (own: Open, key: string): Table => (key.startsWith("due:") ? own.line : own.record);
-
-const valueOf = (own: Open, key: string): string | undefined =>
-  (tableOf(own, key).get.get(key) as unknown as readonly string[] | undefined)?.[0];
-
 function write(batch: WorkerBatch): WorkerAnswer {
-  const { codes, texts } = batch;
+  const { codes } = batch;
   const own = (open ??= connect());
   const refused: [number, readonly string[]][] = [];
   own.begin.run();
-  let text = 0;
-  for (let code = 0, commit = 0; code < codes.length; commit++) {
-    const end = code + 1 + (codes[code] as number);
-    const first = ++code;
-    let unmet: string[] | undefined;
-    let ends = text;
-    // All conditions are judged first, by what was stored before this commit.
-    for (let i = first; i < end; i++) {
-      const [what, condition] = [(codes[i] as number) & 3, (codes[i] as number) >> 2];
-      const key = texts[ends++] as string;
-      if (what === 1) ends++;
-      const wanted = condition === 2 ? texts[ends++] : undefined;
-      if (condition !== 0 && valueOf(own, key) !== wanted) (unmet ??= []).push(key);
-    }
+  for (let code = 0, at = 0, commit = 0; code < codes.length; commit++) {
+    const first = code + 1;
+    const end = first + (codes[code] as number);
+    const { ends, unmet } = makeChanges(own, batch, { first, end, at });
     if (unmet !== undefined) refused.push([commit, unmet]);
-    else apply(own, batch, first, end, text);
-    text = ends;
-    code = end;
+    [code, at] = [end, ends];
   }
   makeDurable(own);
   return { done: refused.length > 0 ? refused : undefined };
@@ -130,17 +114,6 @@ function makeDurable({ commit }: Open): void {
   commit.run();
   committing = false;
   unsettled = false;
-}
-
-function apply(own: Open, { codes, texts }: WorkerBatch, first: number, end: number, at: number): void {
-  let text = at;
-  for (let i = first; i < end; i++) {
-    const [what, condition] = [(codes[i] as number) & 3, (codes[i] as number) >> 2];
-    const key = texts[text++] as string;
-    if (what === 1) tableOf(own, key).put.run(key, texts[text++] as string);
-    else if (what === 2) tableOf(own, key).del.run(key);
-    if (condition === 2) text++;
-  }
 }
 
 /** Runs after the answer, so that nobody waits for it: copies a long log to the database. */
