@@ -1,10 +1,10 @@
 /** The HTTP server: listhen, on exactly the configured address, with limits on the time and number of connections. */
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
-import { listen as open } from "listhen";
 import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "./clock.ts";
+import { loadListhen } from "./load-listhen.ts";
 import type { Plan } from "../ports/plan.ts";
 import { openShared } from "./shared-port.ts";
 
@@ -73,7 +73,8 @@ export async function listen(
     showURL: false,
     public: isAnyHost(host),
   };
-  const listener = await (shared ? openShared(serve, server) : open(serve, alone)).catch(async (cause: unknown) => {
+  const opening = shared ? openShared(serve, server) : loadListhen().then(({ listen: open }) => open(serve, alone));
+  const listener = await opening.catch(async (cause: unknown) => {
     throw refused(asked, cause, await whyNot(host, port));
   });
   const http = listener.server as Server;

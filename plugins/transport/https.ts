@@ -77,7 +77,7 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   setup: async (ctx) => {
     const { clock } = ctx;
     const { connect, hosts, readiness } = reach(options, ctx);
-    const { Client } = await import("undici");
+    const { default: Client } = await import("undici/lib/dispatcher/client.js");
     const { connect: connectHttp2 } = await import("node:http2");
     const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000, http2 = false } = options;
     const deadlines = new Deadlines(clock);

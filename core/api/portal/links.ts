@@ -6,7 +6,7 @@
  * revocation and the erasure of the key delete, and the account that minted it. No list of links is kept.
  */
 import { createPublicKey } from "node:crypto";
-import { jwtVerify } from "jose";
+import { jwtVerify } from "jose/jwt/verify";
 import type { Actor } from "../../model/audit.ts";
 import { bearerToken } from "../../model/bearer.ts";
 import { ConflictError, StorageError } from "../../model/errors.ts";

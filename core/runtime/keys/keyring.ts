@@ -11,7 +11,8 @@ import {
   randomBytes,
 } from "node:crypto";
 import { join } from "node:path";
-import { SignJWT, type JWTHeaderParameters } from "jose";
+import type { JWTHeaderParameters } from "jose";
+import { SignJWT } from "jose/jwt/sign";
 import { StartError } from "../../model/errors.ts";
 import { OWN_TYP, ownClaims, type Access } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
