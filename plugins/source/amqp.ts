@@ -7,7 +7,6 @@ import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import type { FromAmqpOptions } from "./amqp/options.ts";
-import { startAmqp } from "./amqp/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
@@ -27,6 +26,7 @@ export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
       // This client, which toAmqp() uses too, gives the bytes of a message. Others parse JSON, which changes the
       // spelling of numbers; a signed body must be what was published.
       const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
+      const { startAmqp } = await import("./amqp/session.ts");
       return startAmqp(ctx, options, connect);
     },
   });

@@ -7,7 +7,6 @@ import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import type { FromKafkaOptions } from "./kafka/options.ts";
-import { startKafka } from "./kafka/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
@@ -28,6 +27,7 @@ export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
     async open(options, ctx) {
       // kafkajs has had no release since 2023; this client is kept, and brings no native code.
       const kafka = await library("fromKafka()", "@platformatic/kafka", () => import("@platformatic/kafka"));
+      const { startKafka } = await import("./kafka/session.ts");
       return startKafka(ctx, options, kafka);
     },
   });

@@ -11,7 +11,6 @@ import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { FromNatsOptions } from "./nats/options.ts";
-import { startNats } from "./nats/session.ts";
 import { tlsFileProblems, tlsProblems } from "./nats/tls.ts";
 
 const OWN = [
@@ -34,6 +33,7 @@ export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
       const [transport, jetstream] = await library("fromNats()", NATS_PACKAGES, () =>
         Promise.all([import("@nats-io/transport-node"), import("@nats-io/jetstream")]),
       );
+      const { startNats } = await import("./nats/session.ts");
       return startNats(ctx, options, { ...transport, ...jetstream });
     },
   });

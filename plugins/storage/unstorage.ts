@@ -5,7 +5,6 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { refuseOptions } from "../../core/model/errors.ts";
 import { embeddedProblems } from "./embedded/options.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
-import { openDriver } from "./unstorage/store.ts";
 
 /**
  * For trying things out, and for stores that nothing else here reaches. What it cannot promise, and says at start:
@@ -25,6 +24,8 @@ export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin
     async setup({ clock, log }) {
       refuseOptions(problems);
       const name = driver.name ?? "unnamed";
+      // Loaded here, as most relays use another storage.
+      const { openDriver } = await import("./unstorage/store.ts");
       const store = await openDriver(driver, log);
       log.warn(
         "this storage promises less than the relay's own: acknowledged events may be lost in a crash, and only one process may use it",

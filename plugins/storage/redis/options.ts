@@ -3,6 +3,9 @@ import { StartError } from "../../../core/model/errors.ts";
 import { unknownOptions } from "../../../core/model/field-errors.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
+/** A lease of `redis()` ends after this, where `leaseMs` says nothing else, ms. */
+export const LEASE_MS = 45_000;
+
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
