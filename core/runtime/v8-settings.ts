@@ -1,8 +1,7 @@
 /** Sets V8's flags for a process that serves, and collects what the start and each busy time have left. */
-import { performance } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Clock } from "../ports/clock.ts";
+import { collector, whenIdle } from "../ports/idle.ts";
 
 /**
  * Set after the start, as cached compiled code is only used under the flags that it was made with. The percentages say what
@@ -21,13 +20,6 @@ const FLAGS = [
   "--heap-growing-percent=100",
 ];
 
-/** How often it looks whether the thread has become idle, ms. */
-const LOOK_MS = 30_000;
-/** A thread that works for less than this part of the time is idle. */
-const IDLE = 0.02;
-/** So many looks in a row must find it idle: some compiled code goes too, so that bursts which follow soon keep theirs. */
-const LOOKS = 4;
-
 /**
  * Sets V8's flags for a process that serves, then collects what the start leaves behind (sources read, modules compiled)
  * and gives the pages back: about 20 MB, in about 20 ms. After each busy time it does so again, once, when the thread has
@@ -39,42 +31,5 @@ export async function keepHeapTidy(clock: Pick<Clock, "now" | "sleep">, signal: 
   for (const flag of FLAGS) setFlagsFromString(flag);
   const collect = collector();
   collect();
-  let before = performance.eventLoopUtilization();
-  await whenIdle(clock, signal, collect, () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, before);
-    before = now;
-    return utilization;
-  });
-}
-
-/**
- * Calls `collect` after each busy time, once, when the thread has been idle at some looks in a row.
- * @param utilization the part of the time since the last call in which the thread worked, 0…1
- */
-export async function whenIdle(
-  clock: Pick<Clock, "now" | "sleep">,
-  signal: AbortSignal,
-  collect: () => void,
-  utilization: () => number,
-): Promise<void> {
-  /** Looks that still have to find it idle; 0: nothing is to be tidied. */
-  let left = 0;
-  for (;;) {
-    try {
-      await clock.sleep(clock.now() + LOOK_MS, signal);
-    } catch {
-      return;
-    }
-    if (utilization() >= IDLE) left = LOOKS;
-    else if (left > 0 && --left === 0) collect();
-  }
-}
-
-/** Returns V8's collector, which it shows only to contexts that are made while a flag is set. */
-function collector(): () => void {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("globalThis.gc") as ((how: object) => void) | undefined;
-  setFlagsFromString("--no-expose-gc");
-  return () => collect?.({ type: "major", execution: "sync", flavor: "last-resort" });
+  await whenIdle((ms) => clock.sleep(clock.now() + ms, signal), collect);
 }

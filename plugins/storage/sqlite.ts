@@ -15,11 +15,11 @@ import { openWriter } from "./sqlite/writer.ts";
 export interface SqliteOptions extends EmbeddedOptions {
   /** Folder of the database, relative to the config file. @default the relay's data folder */
   readonly dir?: string;
-  /** Memory for pages, in all: 256 to 4_194_304. @default 16_384 */
+  /** Memory for pages, in all: 256 to 4_194_304. @default 10_240 */
   readonly cacheKiB?: number;
 }
 
-/** Memory for pages of a further thread's reads, most of which find what was just written. */
+/** Memory for pages of a thread's reads: SQLite drops them at the first read after each commit. */
 const READS_KIB = 2_048;
 /** Free space below which a start may fail, because SQLite cannot make the index of its log. */
 const START_BYTES = 1 << 20;
@@ -29,7 +29,8 @@ const FILE = "relay.db";
 /** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
 export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
   const problems = embeddedProblems(options, { cacheKiB: [256, 4_194_304] }, ["dir"]);
-  const { dir, cacheKiB = 16_384 } = options;
+  const { dir, cacheKiB = 10_240 } = options;
+  const readsKiB = Math.min(READS_KIB, cacheKiB >> 1);
   const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>
     dir === undefined ? dataDir : resolve(configDir, dir);
   return {
@@ -37,7 +38,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
     name: "sqlite",
     problems,
     async reads(ctx) {
-      const reader = await openReader(join(folderOf(ctx), FILE), Math.min(READS_KIB, cacheKiB >> 1));
+      const reader = await openReader(join(folderOf(ctx), FILE), readsKiB);
       return {
         getMany: async (keys) => reader.getMany(keys),
         range: async (prefix, range) => reader.range(prefix, range),
@@ -57,10 +58,10 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         else closeSync(openSync(path, "a", 0o600));
         // Also when an earlier process made the file: it may have died before the sync.
         syncFolder(folder);
-        const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, (changes) =>
+        const writer = await openWriter({ path, cacheKiB: cacheKiB - readsKiB }, (changes) =>
           metrics.observe("batch_changes", changes),
         );
-        const reader = await openReader(path, cacheKiB >> 1);
+        const reader = await openReader(path, readsKiB);
         return await embedded(
           {
             name: "sqlite",

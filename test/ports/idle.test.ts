@@ -1,6 +1,6 @@
 /** When the heap of a process that serves is tidied. */
 import { expect, it } from "vitest";
-import { whenIdle } from "../../core/runtime/v8-settings.ts";
+import { whenIdle } from "../../core/ports/idle.ts";
 import { testClock } from "../support/clock.ts";
 
 const LOOK_MS = 30_000;
@@ -11,8 +11,7 @@ it("is tidied once after each busy time, when some minutes were quiet", async ()
   let utilization = 0;
   let collected = 0;
   const ended = whenIdle(
-    clock,
-    over.signal,
+    (ms) => clock.sleep(clock.now() + ms, over.signal),
     () => void collected++,
     () => utilization,
   );

@@ -7,20 +7,19 @@ import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { makeChanges } from "./changes.ts";
 import type { Open, Table } from "./connection.ts";
+import { giveBackWhenIdle } from "./give-back.ts";
 import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
 /** Primary result codes of SQLite. */
 const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
 const codeOf = (error: unknown): number => ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-const SCHEMA = 1;
-/** "Rlay": PRAGMA application_id of our files. */
-const APPLICATION = 0x52_6c_61_79;
+/** PRAGMA user_version and application_id ("Rlay") of our files. */
+const [SCHEMA, APPLICATION] = [1, 0x52_6c_61_79];
 const TABLES = `
   BEGIN IMMEDIATE;
   CREATE TABLE record (key TEXT NOT NULL UNIQUE, value TEXT NOT NULL);
   CREATE TABLE line (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-  PRAGMA application_id = ${APPLICATION};
-  PRAGMA user_version = ${SCHEMA};
+  PRAGMA application_id = ${APPLICATION}; PRAGMA user_version = ${SCHEMA};
   COMMIT`;
 /** Pages in the log at which it is copied to the database. Checked now and then: it may be longer by some batches. */
 const [CHECKPOINT_PAGES, LOOK_EVERY] = [2_000, 16];
@@ -219,5 +218,7 @@ try {
 } catch (error) {
   say(error instanceof Refused ? { refused: error.message } : failed(error));
 }
+const sleep = (ms: number): Promise<void> => new Promise((over) => setTimeout(over, ms).unref());
+giveBackWhenIdle(sleep, () => open?.db.exec("PRAGMA shrink_memory"));
 // Threads are ended from outside, which would lose what they have compiled.
 flushCompileCache();
