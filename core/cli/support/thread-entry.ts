@@ -1,5 +1,6 @@
 /** The program of a thread that runs a node. */
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { runThread } from "./node-threads.ts";
+import type { ThreadData } from "./node-threads.ts";
+import { runThread } from "./run-thread.ts";
 
-runThread(workerData, parentPort as MessagePort);
+void runThread(workerData as ThreadData, parentPort as MessagePort);
