@@ -26,6 +26,8 @@ COPY --from=build /image /
 COPY --from=build --chown=1000:1000 /data /data
 COPY LICENSE /
 ENV RELAY_HOST=0.0.0.0 RELAY_DATA_DIR=/data
+# What a busy time took goes back to the system: see "Size" in docs/operate.md.
+ENV MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /etc/relay
 USER 1000:1000
 VOLUME /data
