@@ -44,7 +44,9 @@ const DEAD_KEY = "key_dead";
 /** Before each measured round: connections are made again, and what stood still has caught up. */
 const WARM_S = 1;
 /** What must be reached. */
-const LIMITS = { rssMb: 400, firstDeliveryMs: 5_000, ratio: 0.8 };
+const LIMITS = { rssMb: 300, startMs: 2_000, firstDeliveryMs: 5_000, ratio: 0.9 };
+/** How long the started relay with the backlog rests before its memory is looked at, ms. */
+const REST_MS = 5_000;
 /** Redis takes minutes to be filled with a million. */
 const LONGEST_S = 3_600;
 
@@ -157,8 +159,11 @@ async function measure(folder: string) {
   const first = receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: 1 });
   full.running = await full.relay.start();
   own(full.running.child);
-  const memory = watchMemory(full.running);
   const firstDeliveryMs = (await first).at - from;
+  await new Promise((done) => setTimeout(done, REST_MS));
+  const resting = await memoryOf(full.running.child.pid as number);
+  // Both are watched: what the one without a backlog takes under the same load is no part of the backlog's.
+  const [memory, memoryOfEmpty] = [watchMemory(full.running), watchMemory(empty.running)];
 
   const turns: { readonly empty: Speed; readonly full: Speed; readonly ratio: number }[] = [];
   for (let i = 0; i < rounds; i++) {
@@ -171,6 +176,7 @@ async function measure(folder: string) {
     turns.push({ empty: alone, full: beside, ratio });
   }
   const { rss, anonymous } = memory();
+  const emptyRss = memoryOfEmpty().rss;
   for (const { running } of [empty, full]) {
     running.child.kill("SIGCONT");
     await running.stop();
@@ -186,7 +192,9 @@ async function measure(folder: string) {
     pending,
     startMs: round(full.running.startMs),
     firstDeliveryMs: round(firstDeliveryMs),
+    restingRssMb: round(resting.rss, 1),
     rssMb: round(rss, 1),
+    emptyRssMb: round(emptyRss, 1),
     anonymousMb: round(anonymous, 1),
     ...(onRedis && { redisUsedMb: round(Number(usedBytes) / 1_048_576, 1) }),
     emptyPerSecond: round(median(turns.map((one) => one.empty.perSecond))),
@@ -195,7 +203,11 @@ async function measure(folder: string) {
     backlogCpuMicroseconds: round(cpu("full")),
     ratios: ratios.map((one) => round(one, 2)),
     ratio: round(ratio, 2),
-    met: rss <= LIMITS.rssMb && firstDeliveryMs <= LIMITS.firstDeliveryMs && ratio >= LIMITS.ratio,
+    met:
+      rss <= LIMITS.rssMb &&
+      full.running.startMs <= LIMITS.startMs &&
+      firstDeliveryMs <= LIMITS.firstDeliveryMs &&
+      ratio >= LIMITS.ratio,
   };
 }
 

@@ -130,9 +130,9 @@ const fresh = (): string => randomBytes(32).toString("base64");
 /** Given, as a storage that nodes share wants them; of this run alone. */
 const KEYS = { RELAY_MASTER_KEY: fresh(), RELAY_SIGNING_KEY: fresh(), RELAY_PUBLISH_TOKEN: fresh() };
 
-/** The environment without what would change the relay's config. */
+/** The environment without what would change the relay's config, or what Node trusts: a list of authorities takes 2 MB. */
 const clean = (): NodeJS.ProcessEnv => ({
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RELAY_"))),
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^RELAY_|^NODE_EXTRA_CA_CERTS$/.test(name))),
   ...KEYS,
 });
 
