@@ -11,7 +11,7 @@ const IDLE = 0.02;
 const LOOKS = 4;
 
 /**
- * Calls `giveBack` after each busy time, once, when the thread has been idle at some looks in a row.
+ * Calls `giveBack` after the start and after each busy time, once, when the thread has been idle at some looks in a row.
  * @param sleep resolves after so many ms, and rejects when this is to end
  * @param utilization the part of the time since the last call in which the thread worked, 0…1
  * @returns resolves when `sleep` rejects
@@ -22,7 +22,7 @@ export async function whenIdle(
   utilization: () => number = utilizationOfThisThread(),
 ): Promise<void> {
   /** Looks that still have to find it idle; 0: nothing is to be given back. */
-  let left = 0;
+  let left = LOOKS;
   for (;;) {
     try {
       await sleep(LOOK_MS);

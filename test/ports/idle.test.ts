@@ -5,7 +5,7 @@ import { testClock } from "../support/clock.ts";
 
 const LOOK_MS = 30_000;
 
-it("is tidied once after each busy time, when some minutes were quiet", async () => {
+it("is tidied once after the start and after each busy time, when some minutes were quiet", async () => {
   const clock = testClock();
   const over = new AbortController();
   let utilization = 0;
@@ -25,12 +25,13 @@ it("is tidied once after each busy time, when some minutes were quiet", async ()
     return collected;
   };
   const [idle, busy] = [0.001, 0.9];
-  expect(await looks(idle, idle, idle, idle, idle)).toBe(0);
-  expect(await looks(busy, busy, idle, idle, idle)).toBe(0);
-  expect(await looks(busy, idle, idle, idle)).toBe(0);
-  expect(await looks(idle)).toBe(1);
-  expect(await looks(idle, idle, idle, idle, idle)).toBe(1);
-  expect(await looks(busy, idle, idle, idle, idle)).toBe(2);
+  expect(await looks(idle, idle, idle)).toBe(0);
+  expect(await looks(idle, idle)).toBe(1);
+  expect(await looks(busy, busy, idle, idle, idle)).toBe(1);
+  expect(await looks(busy, idle, idle, idle)).toBe(1);
+  expect(await looks(idle)).toBe(2);
+  expect(await looks(idle, idle, idle, idle, idle)).toBe(2);
+  expect(await looks(busy, idle, idle, idle, idle)).toBe(3);
   over.abort();
   await ended;
 });
