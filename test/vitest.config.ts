@@ -18,6 +18,7 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["test/packed-relay.ts"],
     setupFiles: ["test/setup.ts"],
     pool: "forks",
     // Files of one worker share what they import: nothing of ours keeps a state that a file could leave to the next, and

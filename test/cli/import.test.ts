@@ -5,16 +5,13 @@ import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runHere } from "../support/command-here.ts";
-import { startCommand, type Ran, type Running } from "../support/command.ts";
+import { ENTRY, startCommand, type Ran, type Running } from "../support/command.ts";
 import { testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-
-const ENTRY = fileURLToPath(new URL("../../core/cli/relay.mjs", import.meta.url));
 
 let folder: string;
 let relay: Running;

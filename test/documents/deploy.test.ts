@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { ENTRY } from "../support/command.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 interface Named {
@@ -128,7 +129,7 @@ describe("a Kubernetes manifest", () => {
       const folder = await mkdtemp(join(tmpdir(), "relay-deploy-"));
       try {
         await writeFile(join(folder, "relay.config.ts"), config.data["relay.config.ts"] ?? "");
-        const args = [join(root, "core/cli/relay.mjs"), "check", "--json"];
+        const args = [ENTRY, "check", "--json"];
         const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env: {} });
         expect(JSON.parse(stdout)).toMatchObject({ ok: true });
       } finally {

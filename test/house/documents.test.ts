@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 import { clientCertificate, testAuthority } from "../support/certificates.ts";
+import { ENTRY } from "../support/command.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
@@ -248,7 +249,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
 /** Runs the command in a folder; resolves to what it prints. */
 async function relay(cwd: string, args: readonly string[]): Promise<string> {
   const env = { PATH: process.env["PATH"] ?? "" };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(root, "core/cli/relay.mjs"), ...args], {
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [ENTRY, ...args], {
     cwd,
     env,
     timeout: 120_000,

@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const ENTRY = fileURLToPath(new URL("../../core/cli/relay.mjs", import.meta.url));
+/** The command's file: the bundle of `test/packed-relay.ts`; outside of tests the checkout's own. */
+export const ENTRY =
+  process.env["RELAY_TEST_COMMAND"] ?? fileURLToPath(new URL("../../core/cli/relay.mjs", import.meta.url));
 
 export interface Ran {
   readonly code: number | string;
