@@ -1,5 +1,9 @@
 // Runs in every test file: one that leaves sockets, servers, threads or child processes behind fails.
 import { afterAll } from "vitest";
+import { resolveOwnModules } from "../config/module-resolver.ts";
+
+// What is published is built; tests are about the sources, also where they name the package.
+resolveOwnModules("");
 
 /** What must not outlive a file. Timers are left out: vitest has its own. */
 const LEAKS: ReadonlySet<string> = new Set([

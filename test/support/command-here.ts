@@ -1,8 +1,7 @@
 /**
  * Runs the command `relay` in this process: the same program with an environment of its own, for tests of what a command
  * says and asks. A process for each costs a hundred times as much; that it starts, flushes and ends as one is what
- * `command.ts` is for. A config file is read once: one that changes needs a process, or another name. Its factories come
- * from Node and not from vitest, so an error class of a plug-in is another one here: exit codes of those need a process too.
+ * `command.ts` is for. A config file is read once: one that changes needs a process, or another name.
  */
 import { PassThrough, Readable } from "node:stream";
 import { main } from "../../core/cli/program.ts";
