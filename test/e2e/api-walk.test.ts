@@ -20,7 +20,7 @@ interface Document {
 }
 
 /** More of it: `RELAY_WALK=20000`. */
-const STEPS = Number(process.env["RELAY_WALK"] ?? 3_000);
+const STEPS = Number(process.env["RELAY_WALK"] ?? 1_500);
 const PASSWORD = "correct horse battery";
 
 let upstream: Upstream;
