@@ -181,17 +181,20 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
     const id = await subscribe(a, "key_1", receiver);
     await publish(a, "key_1", 200);
     await receiver.waitFor(3 * TRIAL);
+    const tookMs = async (act: () => Promise<unknown>): Promise<number> => {
+      const from = performance.now();
+      await act();
+      return performance.now() - from;
+    };
+    // What the same takes when nobody is away shows how busy this machine is.
+    const usualMs = await tookMs(() => subscribe(a, "key_0", receiver, "/other"));
     await killed.kill();
     stopped.running.kill("SIGSTOP");
     const before = receiver.requests.length;
-    const began = performance.now();
     // Others' changes wait only for as long as a node may act on what it knew before.
-    await subscribe(a, "key_2", receiver, "/other");
-    expect(performance.now() - began).toBeLessThan(13_000);
-    const from = performance.now();
-    expect((await a.call("DELETE", `${HOOKS("key_1")}/${id}`)).status).toBe(204);
-    const tookMs = performance.now() - from;
-    expect(tookMs).toBeLessThan(60_000);
+    expect(await tookMs(() => subscribe(a, "key_2", receiver, "/other"))).toBeLessThan(13_000 + 5 * usualMs);
+    const deletion = async () => expect((await a.call("DELETE", `${HOOKS("key_1")}/${id}`)).status).toBe(204);
+    expect(await tookMs(deletion)).toBeLessThan(60_000);
     stopped.running.kill("SIGCONT");
     await eventually("the stopped one has let go", async () => (await underWay(stopped)) === 0, 60_000);
     // Then it is at work again, on what has come since: nothing of what was deleted lies before that.
@@ -200,8 +203,6 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
     await eventually("that arrives", () => receiver.requests.filter(({ path }) => path === "/other").length > TRIAL);
     expect(receiver.requests.filter(({ path }) => path === "/hook")).toHaveLength(before);
     // Nobody waits for the dead any more.
-    const after = performance.now();
-    await subscribe(a, "key_3", receiver, "/other");
-    expect(performance.now() - after).toBeLessThan(5_500);
+    expect(await tookMs(() => subscribe(a, "key_3", receiver, "/other"))).toBeLessThan(5_500 + 5 * usualMs);
   }, 240_000);
 });
