@@ -2,31 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createGuard } from "../../core/guard/index.ts";
 import { ConnectError } from "../../core/model/errors.ts";
 import { testClock } from "../support/clock.ts";
-import vectors from "../fixtures/vectors/ssrf.json" with { type: "json" };
+import { urlVectors, type UrlVector } from "../support/vectors.ts";
 import { HOOK, LIST, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
 
-interface Vector {
-  readonly id: string;
-  readonly url: string;
-  readonly allowed: boolean;
-  readonly why: string;
-  readonly stage: string;
-  readonly resolves_to?: readonly string[];
-  readonly resolve_sequence?: readonly (readonly string[])[];
-  readonly dns_error?: string;
-  readonly redirects_to?: string;
-  readonly peer_address?: string;
-  readonly own_addresses?: readonly string[];
-  readonly config?: { readonly ports?: readonly number[] };
-}
-const all: readonly Vector[] = vectors;
-let now: Vector | undefined;
+let now: UrlVector | undefined;
 let api: Served;
 let id: string;
 
 /** The guard as it is, its names answered by the vector under test. */
-const guardOf = (vector: Vector) =>
+const guardOf = (vector: UrlVector) =>
   createGuard({
     allow: [],
     ports: vector.config?.ports ?? [443],
@@ -47,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]());
 
 /** What the guard can know before the first connection. */
-const known = ({ stage, own_addresses, resolve_sequence, dns_error }: Vector): boolean =>
+const known = ({ stage, own_addresses, resolve_sequence, dns_error }: UrlVector): boolean =>
   stage === "register" ||
   (stage === "resolve" && dns_error === undefined) ||
   (own_addresses !== undefined && !resolve_sequence);
@@ -55,7 +40,7 @@ const known = ({ stage, own_addresses, resolve_sequence, dns_error }: Vector): b
 const malformed = (url: string): boolean => url === "" || url.length > 2_048 || !/^https:/i.test(url);
 
 describe("create and update judge a URL alike", () => {
-  it.each(all.map((vector) => [`${vector.id}: ${vector.why}`, vector] as const))("%s", async (_, vector) => {
+  it.each(urlVectors.map((vector) => [`${vector.id}: ${vector.why}`, vector] as const))("%s", async (_, vector) => {
     now = vector;
     const create = await api.ask("POST", LIST, { body: { ...HOOK, url: vector.url } });
     const update = await api.ask("PATCH", `${LIST}/${id}`, { body: { url: vector.url } });
@@ -74,7 +59,7 @@ describe("create and update judge a URL alike", () => {
 
   it("keeps the subscription as it was when its new URL is refused", async () => {
     await api.ask("PATCH", `${LIST}/${id}`, { body: { url: HOOK.url } });
-    now = { ...(all[0] as Vector), url: "x", config: { ports: [1] } };
+    now = { ...(urlVectors[0] as UrlVector), url: "x", config: { ports: [1] } };
     const body = { url: "https://127.0.0.1/", description: "not stored" };
     expect((await api.ask("PATCH", `${LIST}/${id}`, { body })).status).toBe(422);
     now = undefined;

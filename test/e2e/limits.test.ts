@@ -1,6 +1,5 @@
 // The limits of a whole relay over its real HTTP API, on a clock that the test moves: every timed sequence, and what an
 // attacker would try.
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,25 +14,7 @@ import { startUpstream } from "../support/gateway.ts";
 import type { Upstream } from "../support/gateway.ts";
 import { startRelay } from "../support/relay.ts";
 import type { TestRelay } from "../support/relay.ts";
-
-interface Vector {
-  readonly id: string;
-  readonly name: string;
-  readonly kind: "sequence" | "scenario";
-  readonly config: { readonly sustained: { readonly limit: number }; readonly burst: { readonly limit: number } };
-  readonly requests: readonly {
-    readonly t_ms: number;
-    readonly backpressure_ms?: number;
-    readonly expect: Readonly<Record<string, string | number | null>>;
-  }[];
-}
-
-const file = new URL("../fixtures/vectors/limiter.json", import.meta.url);
-const { semantics, vectors } = JSON.parse(readFileSync(file, "utf8")) as {
-  semantics: { epoch_of_t0: number };
-  vectors: readonly Vector[];
-};
-const sequences = vectors.filter(({ kind }) => kind === "sequence");
+import { LIMITS_BEGIN, limitSequences, type LimitVector } from "../support/vectors.ts";
 
 /** One endpoint of each kind for every pair of limits that the sequences know. */
 const ENDPOINTS: Readonly<Record<string, { readonly managed: string; readonly v1: string }>> = {
@@ -48,7 +29,7 @@ const limits = Object.fromEntries(
   }),
 );
 const CHECK = { token: "the-proxy" };
-const T0 = semantics.epoch_of_t0 * 1_000;
+const T0 = LIMITS_BEGIN * 1_000;
 
 const clock = testClock(T0);
 let upstream: Upstream;
@@ -82,7 +63,7 @@ type Way = "management" | "/v1" | "/limits/check";
 let nobody = 0;
 
 /** Someone who has never asked before, from an address of their own, at a whole second. */
-async function newcomer(way: Way, vector: Vector): Promise<() => Promise<Got>> {
+async function newcomer(way: Way, vector: LimitVector): Promise<() => Promise<Got>> {
   await pass(1_000 - (clock.now() % 1_000));
   const { managed, v1 } = ENDPOINTS[`${vector.config.sustained.limit}/${vector.config.burst.limit}`] as {
     managed: string;
@@ -109,7 +90,7 @@ async function newcomer(way: Way, vector: Vector): Promise<() => Promise<Got>> {
 
 describe("the timed sequences, through", () => {
   for (const way of ["management", "/v1", "/limits/check"] as const) {
-    for (const vector of sequences.filter(({ id }) => id !== "RL-28")) {
+    for (const vector of limitSequences.filter(({ id }) => id !== "RL-28")) {
       it(`${way}: ${vector.id}: ${vector.name}`, async () => {
         const asks = await newcomer(way, vector);
         const t0 = clock.now();
@@ -121,7 +102,7 @@ describe("the timed sequences, through", () => {
             Object.keys(headers).map((name) => {
               const value = Number(got.headers[name.toLowerCase()]);
               // Resets are told in absolute time; the sequence begins elsewhere.
-              return [name, name.endsWith("-Reset") ? value - t0 / 1_000 + semantics.epoch_of_t0 : value];
+              return [name, name.endsWith("-Reset") ? value - t0 / 1_000 + LIMITS_BEGIN : value];
             }),
           );
           expect({ t_ms, status: got.status, code: got.json.code ?? null, ...seen }).toEqual({
@@ -142,7 +123,7 @@ describe("the timed sequences, through", () => {
   }
 
   it("/v1: RL-28: client fault outranks back-pressure, longest wait wins", async () => {
-    const vector = sequences.find(({ id }) => id === "RL-28") as Vector;
+    const vector = limitSequences.find(({ id }) => id === "RL-28") as LimitVector;
     const asks = await newcomer("/v1", vector);
     const other = await newcomer("/v1", vector);
     for (const { backpressure_ms, expect: wanted } of vector.requests) {

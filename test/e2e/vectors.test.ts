@@ -1,26 +1,9 @@
 // Every token vector on every management route, every URL vector on the routes that take URLs; limits off, then on.
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jwt } from "../../plugins/auth/jwt.ts";
 import { startRelay, type Answered, type TestRelay } from "../support/relay.ts";
 import { AUDIENCE, buildVector, goodToken, ISSUER, jwk, SECRET } from "../support/tokens.ts";
-
-const read = <T>(name: string): readonly T[] =>
-  JSON.parse(readFileSync(new URL(`../fixtures/vectors/${name}.json`, import.meta.url), "utf8")) as readonly T[];
-
-interface TokenVector {
-  readonly id: string;
-  readonly group: string;
-  readonly name: string;
-  readonly server_mode?: "HS256";
-  readonly expect_status: number;
-}
-interface UrlVector {
-  readonly id: string;
-  readonly url: string;
-  readonly allowed: boolean;
-  readonly stage: string;
-}
+import { tokenVectors, urlVectors } from "../support/vectors.ts";
 
 const rsa = jwt({ keys: [jwk], algorithms: ["RS256"], issuer: ISSUER, audience: AUDIENCE, typ: "at+jwt" });
 const shared = jwt({ secret: SECRET, algorithms: ["HS256"], issuer: ISSUER, audience: AUDIENCE });
@@ -71,7 +54,7 @@ describe.each([
 
   const place = (path: string): string => path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "");
 
-  const hostile = read<TokenVector>("jwt").filter(
+  const hostile = tokenVectors.filter(
     ({ id, group, expect_status }) => expect_status === 401 && group !== "step-up" && id !== "JWT-073",
   );
   it.each(hostile)("$id: $name", async ({ id, server_mode }) => {
@@ -94,7 +77,7 @@ describe.each([
     expect(bodies.size).toBeLessThanOrEqual(1);
   });
 
-  const foreign = read<TokenVector>("jwt").filter(({ expect_status }) => expect_status === 404);
+  const foreign = tokenVectors.filter(({ expect_status }) => expect_status === 404);
   it.each(foreign)("$id: $name", async ({ id }) => {
     for (const [method, path, body] of ROUTES) {
       if (["/api-keys", "/event-types", "/transforms"].includes(path)) continue;
@@ -109,9 +92,7 @@ describe.each([
     }
   });
 
-  const weak = read<TokenVector>("jwt").filter(
-    ({ group, expect_status }) => group === "step-up" && expect_status === 401,
-  );
+  const weak = tokenVectors.filter(({ group, expect_status }) => group === "step-up" && expect_status === 401);
   it.each(weak)("$id: $name", async ({ id }) => {
     const { authorization = "" } = buildVector(id, Date.now()) ?? {};
     const rotate = (path: string): Promise<Answered> =>
@@ -129,7 +110,8 @@ describe.each([
   });
 
   it("good tokens pass every one of these routes", async () => {
-    for (const { id } of read<TokenVector>("jwt").filter(({ expect_status }) => expect_status === 200)) {
+    for (const { id, group } of tokenVectors.filter(({ expect_status }) => expect_status === 200)) {
+      const one = group === "step-up" ? `${KEY}/webhooks/{sub}/rotate-secret` : `${KEY}/webhooks/{sub}`;
       for (const [method, path, body] of ROUTES) {
         if (path.endsWith("/stream") || method === "DELETE") continue;
         const { authorization = "" } = buildVector(id, Date.now()) ?? {};
@@ -140,6 +122,8 @@ describe.each([
         });
         expect([method, path, got.json?.code]).not.toEqual([method, path, "UNAUTHENTICATED"]);
         expect(got.status).toBeLessThan(500);
+        const whole = path === one && method !== "PATCH" && (mode === "limits off" || got.status !== 429);
+        if (whole) expect([id, got.status]).toEqual([id, 200]);
       }
     }
   }, 240_000);
@@ -159,7 +143,7 @@ describe.each([
   afterAll(() => relay[Symbol.asyncDispose]());
   const malformed = (url: string): boolean => url === "" || url.length > 2_048 || !/^https:/i.test(url);
 
-  const refused = read<UrlVector>("ssrf").filter(({ allowed, stage }) => !allowed && stage === "register");
+  const refused = urlVectors.filter(({ allowed, stage }) => !allowed && stage === "register");
   it(`are refused by create and update, all ${refused.length}, and nothing is stored`, async () => {
     const wrong: string[] = [];
     for (const { id, url } of refused) {

@@ -7,28 +7,10 @@ import { createGuard } from "../../core/guard/index.ts";
 import type { Guard } from "../../core/guard/index.ts";
 import { ConnectError } from "../../core/model/errors.ts";
 import { testClock } from "../support/clock.ts";
-import vectors from "../fixtures/vectors/ssrf.json" with { type: "json" };
-
-interface Vector {
-  readonly id: string;
-  readonly url: string;
-  readonly allowed: boolean;
-  readonly why: string;
-  readonly stage: string;
-  readonly code: string;
-  readonly resolves_to?: readonly string[];
-  readonly resolve_sequence?: readonly (readonly string[])[];
-  readonly dns_error?: string;
-  readonly redirects_to?: string;
-  readonly peer_address?: string;
-  readonly own_addresses?: readonly string[];
-  readonly config?: { readonly ports?: readonly number[] };
-}
-
-const all: readonly Vector[] = vectors;
+import { urlVectors, type UrlVector } from "../support/vectors.ts";
 
 /** Dialled addresses go to a door on loopback that is closed at once; the list of them is what counts. */
-const guardOf = (vector: Vector, dialled: string[]): Guard => {
+const guardOf = (vector: UrlVector, dialled: string[]): Guard => {
   let asked = 0;
   return createGuard({
     allow: [],
@@ -49,8 +31,8 @@ const guardOf = (vector: Vector, dialled: string[]): Guard => {
 };
 
 const never = new AbortController().signal;
-const named = (keep: (vector: Vector) => boolean): [string, Vector][] =>
-  all.filter(keep).map((vector) => [`${vector.id} ${vector.why}`, vector]);
+const named = (keep: (vector: UrlVector) => boolean): [string, UrlVector][] =>
+  urlVectors.filter(keep).map((vector) => [`${vector.id} ${vector.why}`, vector]);
 
 const text = named(({ stage }) => stage === "register");
 const resolved = named(({ stage, dns_error }) => stage === "resolve" && dns_error === undefined);
@@ -67,12 +49,12 @@ it("every vector of the list is run by one of the groups below", () => {
       .flat()
       .map(([, { id }]) => id)
       .toSorted(),
-  ).toEqual(all.map(({ id }) => id).toSorted());
-  expect(all.length).toBeGreaterThan(140);
+  ).toEqual(urlVectors.map(({ id }) => id).toSorted());
+  expect(urlVectors.length).toBeGreaterThan(140);
 });
 
 /** Where the connector stops: `stage:reason`. */
-const connecting = async (guard: Guard, { url }: Vector): Promise<string> =>
+const connecting = async (guard: Guard, { url }: UrlVector): Promise<string> =>
   await guard.connect({ hostname: new URL(url).hostname, port: 443 }, never).then(
     () => "connected",
     (error: unknown) => (error instanceof ConnectError ? `${error.stage}:${error.reason}` : String(error)),

@@ -1,34 +1,16 @@
 // The timed request sequences of the vectors, one test each, with the exact answers.
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { ABUSE } from "../../config/defaults.ts";
 import { testClock } from "../support/clock.ts";
-
-interface Vector {
-  readonly id: string;
-  readonly name: string;
-  readonly kind: "sequence" | "scenario";
-  readonly config: { readonly sustained: { readonly limit: number }; readonly burst: { readonly limit: number } };
-  readonly requests: readonly {
-    readonly t_ms: number;
-    readonly backpressure_ms?: number;
-    readonly expect: Readonly<Record<string, string | number | null>>;
-  }[];
-}
-
-const file = new URL("../fixtures/vectors/limiter.json", import.meta.url);
-const { semantics, vectors } = JSON.parse(readFileSync(file, "utf8")) as {
-  semantics: { epoch_of_t0: number };
-  vectors: readonly Vector[];
-};
+import { LIMITS_BEGIN, limitSequences } from "../support/vectors.ts";
 
 describe("the limiter's vectors", () => {
-  for (const vector of vectors.filter(({ kind }) => kind === "sequence")) {
+  for (const vector of limitSequences) {
     it(`${vector.id}: ${vector.name}`, async () => {
-      const t0 = semantics.epoch_of_t0 * 1_000;
+      const t0 = LIMITS_BEGIN * 1_000;
       const clock = testClock(t0);
       const row = { perMinute: vector.config.sustained.limit, per5s: vector.config.burst.limit };
       const limiter = createLimiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse: ABUSE, clock });

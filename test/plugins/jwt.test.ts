@@ -1,5 +1,4 @@
 // jwt(): the law of the port, every vector that the plug-in itself decides, options, and keys that are fetched.
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { isSteppedUp } from "../../core/model/token.ts";
 import type { Auth, Principal } from "../../core/ports/auth.ts";
@@ -11,17 +10,8 @@ import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { routeRequest } from "../support/request.ts";
 import { AUDIENCE, buildVector, forge, goodClaims, goodToken, HEADER, ISSUER, jwk, pem, secondKey, SECRET, selfSigned, sharedToken } from "../support/tokens.ts"; // prettier-ignore
+import { tokenVectors } from "../support/vectors.ts";
 
-interface Vector {
-  readonly id: string;
-  readonly group: string;
-  readonly name: string;
-  readonly server_mode?: "HS256";
-  readonly expect_status: number;
-}
-
-const file = new URL("../fixtures/vectors/jwt.json", import.meta.url);
-const vectors = JSON.parse(readFileSync(file, "utf8")) as readonly Vector[];
 const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
 const rsa: JwtOptions = { keys: [jwk], algorithms: ["RS256"], issuer: ISSUER, audience: AUDIENCE, typ: "at+jwt" };
@@ -49,7 +39,7 @@ describe("jwt() with a secret keeps the law", () => {
 describe("the vectors", () => {
   // What only the server sees: how large headers may be, sessions, whose key a path names.
   const elsewhere = ["JWT-073", "JWT-096"];
-  for (const vector of vectors.filter(({ id }) => !elsewhere.includes(id))) {
+  for (const vector of tokenVectors.filter(({ id }) => !elsewhere.includes(id))) {
     it(`${vector.id}: ${vector.name}`, async () => {
       const auth = await open(vector.server_mode === "HS256" ? shared : rsa);
       const built = buildVector(vector.id, clock.now());
@@ -68,7 +58,7 @@ describe("the vectors", () => {
   }
 
   it("each has a builder", () => {
-    for (const { id } of vectors) expect(() => buildVector(id, clock.now())).not.toThrow();
+    for (const { id } of tokenVectors) expect(() => buildVector(id, clock.now())).not.toThrow();
   });
 });
 
