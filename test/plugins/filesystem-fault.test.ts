@@ -17,20 +17,14 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { testClock } from "../support/clock.ts";
-import { testFolder } from "../support/folder.ts";
+import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog } from "../support/quiet.ts";
 import { accept } from "../support/storage-child.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
 
-const folder = testFolder();
-let made = 0;
-const fresh = (): string => {
-  const dir = join(folder, String(made++));
-  mkdirSync(dir, { mode: 0o700 });
-  return dir;
-};
+const fresh = testFolders();
 
 const opened: Storage[] = [];
 let log = quietLog();

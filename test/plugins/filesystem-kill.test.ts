@@ -1,23 +1,17 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { testClock } from "../support/clock.ts";
-import { testFolder } from "../support/folder.ts";
+import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog } from "../support/quiet.ts";
 import { shuffled } from "../support/shuffled-child.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
 
-const folder = testFolder();
-let made = 0;
-const fresh = (): string => {
-  const dir = join(folder, String(made++));
-  mkdirSync(dir, { mode: 0o700 });
-  return dir;
-};
+const fresh = testFolders();
 const storage = "filesystem";
 
 describe("filesystem() and sudden death", () => {
@@ -110,7 +104,7 @@ describe("filesystem() and sudden death", () => {
   it("syncs the journal between a commit's write and its acknowledgement, every time", async ({ skip }) => {
     skip(missing !== undefined, missing);
     const dir = fresh();
-    const trace = join(folder, "trace");
+    const trace = join(fresh(), "trace");
     const book = ledger();
     const calls = "trace=pwrite64,fsync,fdatasync,write";
     const under = ["env", "UV_THREADPOOL_SIZE=1", "strace", "-f", "-y", "-qq", "-o", trace, "-e", calls];

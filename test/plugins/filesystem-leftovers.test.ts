@@ -15,17 +15,11 @@ import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { groupPieces, headerLine } from "../../plugins/storage/filesystem/journal-lines.ts";
 import type { Write } from "../../plugins/storage/filesystem/journal-lines.ts";
 import { testClock } from "../support/clock.ts";
-import { testFolder } from "../support/folder.ts";
+import { testFolders } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog } from "../support/quiet.ts";
 
-const folder = testFolder();
-let made = 0;
-const fresh = (): string => {
-  const dir = join(folder, String(made++));
-  mkdirSync(dir, { mode: 0o700 });
-  return dir;
-};
+const fresh = testFolders();
 const opened: Storage[] = [];
 let log = quietLog();
 async function open(dir: string): Promise<Storage> {

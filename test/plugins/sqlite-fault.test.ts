@@ -10,20 +10,14 @@ import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startThread, type Thread } from "../../plugins/storage/sqlite/thread.ts";
 import { openWriter } from "../../plugins/storage/sqlite/writer.ts";
 import { testClock } from "../support/clock.ts";
-import { testFolder } from "../support/folder.ts";
+import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { accept } from "../support/storage-child.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
 
-const folder = testFolder();
+const fresh = testFolders();
 const clock = testClock();
-let made = 0;
-const fresh = (): string => {
-  const dir = join(folder, String(made++));
-  mkdirSync(dir, { mode: 0o700 });
-  return dir;
-};
 
 const opened: Storage[] = [];
 async function open(dir: string): Promise<Storage> {

@@ -1,17 +1,11 @@
 import { join } from "node:path";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { testFolder } from "../support/folder.ts";
+import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
 
-const folder = testFolder();
-let made = 0;
-const fresh = (): string => {
-  const dir = join(folder, String(made++));
-  mkdirSync(dir, { mode: 0o700 });
-  return dir;
-};
+const fresh = testFolders();
 
 describe("sqlite() and sudden death", () => {
   it("has everything that it acknowledged after being killed again and again at any moment", async () => {
@@ -73,7 +67,7 @@ describe("sqlite() and sudden death", () => {
   it("syncs the log between a commit's last write and its acknowledgement, every time", async ({ skip }) => {
     skip(missing !== undefined, missing);
     const dir = fresh();
-    const trace = join(folder, "trace");
+    const trace = join(fresh(), "trace");
     const book = ledger();
     const calls = "trace=pwrite64,fsync,fdatasync,write";
     await live(book, {

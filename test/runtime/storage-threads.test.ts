@@ -1,25 +1,12 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { withFanouts } from "../../core/deliver/fanout-slots.ts";
 import { createSlots } from "../../core/deliver/slots.ts";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { memory } from "../../plugins/storage/memory.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "../conformance/queue.ts";
-import { testClock } from "../support/clock.ts";
-import { hostStorage, type HostedStorage } from "../support/hosted-storage.ts";
-import { pluginContext } from "../support/plugin-context.ts";
+import { useTwoNodes } from "../support/hosted-storage.ts";
 
-const open: HostedStorage[] = [];
-afterEach(async () => {
-  for (const hosted of open.splice(0)) await hosted.close();
-});
-
-async function twoNodes() {
-  const clock = testClock();
-  const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
-  open.push(hosted);
-  return { clock, hosted, one: await hosted.connect(), two: await hosted.connect() };
-}
+const twoNodes = useTwoNodes();
 
 const window = (limit: number) => ({
   key: "k",

@@ -1,22 +1,9 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Lease } from "../../core/ports/storage.ts";
-import { memory } from "../../plugins/storage/memory.ts";
 import { claim, claimOne, due, endOf, enqueue } from "../conformance/queue.ts";
-import { testClock } from "../support/clock.ts";
-import { hostStorage, type HostedStorage } from "../support/hosted-storage.ts";
-import { pluginContext } from "../support/plugin-context.ts";
+import { useTwoNodes } from "../support/hosted-storage.ts";
 
-const open: HostedStorage[] = [];
-afterEach(async () => {
-  for (const hosted of open.splice(0)) await hosted.close();
-});
-
-async function twoNodes() {
-  const clock = testClock();
-  const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
-  open.push(hosted);
-  return { clock, hosted, one: await hosted.connect(), two: await hosted.connect() };
-}
+const twoNodes = useTwoNodes();
 
 describe("deliveries handed out to threads", () => {
   it("what a node adds is given to that node, and no other one is woken", async () => {

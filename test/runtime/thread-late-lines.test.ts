@@ -1,21 +1,8 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { memory } from "../../plugins/storage/memory.ts";
+import { describe, expect, it } from "vitest";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "../conformance/queue.ts";
-import { testClock } from "../support/clock.ts";
-import { hostStorage, type HostedStorage } from "../support/hosted-storage.ts";
-import { pluginContext } from "../support/plugin-context.ts";
+import { useTwoNodes } from "../support/hosted-storage.ts";
 
-const open: HostedStorage[] = [];
-afterEach(async () => {
-  for (const hosted of open.splice(0)) await hosted.close();
-});
-
-async function twoNodes() {
-  const clock = testClock();
-  const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
-  open.push(hosted);
-  return { clock, inner: hosted.inner, one: await hosted.connect(), two: await hosted.connect() };
-}
+const twoNodes = useTwoNodes();
 
 describe("due lines that a thread adds late", () => {
   it("a line that a thread adds so late that another has delivered it is not given to anybody again", async () => {

@@ -1,10 +1,13 @@
 /** A storage as a node meets it whose thread is not the one that holds it: over a message port, in one thread here. */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { afterEach } from "vitest";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createStorageHost, type StorageHost } from "../../core/runtime/threads/storage-host.ts";
 import { openStorageClient } from "../../core/runtime/threads/storage-client.ts";
 import type { Storage, StorageReads } from "../../core/ports/storage.ts";
-import type { TestClock } from "./clock.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testClock, type TestClock } from "./clock.ts";
+import { pluginContext } from "./plugin-context.ts";
 import { quietLog } from "./quiet.ts";
 
 export interface HostedStorage {
@@ -50,5 +53,19 @@ export function hostStorage(
       for (const port of ports) port.close();
       await inner.dispose();
     },
+  };
+}
+
+/** Two nodes on a storage in memory; what a test has opened is closed after it. */
+export function useTwoNodes() {
+  const open: HostedStorage[] = [];
+  afterEach(async () => {
+    for (const hosted of open.splice(0)) await hosted.close();
+  });
+  return async () => {
+    const clock = testClock();
+    const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
+    open.push(hosted);
+    return { clock, hosted, inner: hosted.inner, one: await hosted.connect(), two: await hosted.connect() };
   };
 }
