@@ -18,6 +18,8 @@ export interface Timeline {
   within(from: number, to: number, names?: ReadonlySet<string>): readonly Span[];
   /** How long the stretch was disturbed, ms. */
   disturbedMs(from: number, to: number): number;
+  /** How many times longer than asked this process waited for its own ticks in the stretch: about 1 on a quiet machine. */
+  slowness(from: number, to: number): number;
   end(): void;
 }
 
@@ -31,10 +33,12 @@ const LAG_MS = 1_000;
 /** Watches its own event loop, too: a busy machine must not look like a late relay. */
 export function openTimeline(): Timeline {
   const spans: Span[] = [];
+  const ticks: number[] = [];
   let last = performance.now();
   const timer = setInterval(() => {
     const now = performance.now();
     if (now - last > TICK_MS + STALLED_MS) spans.push({ name: STALL, from: last, to: now });
+    ticks.push(now);
     last = now;
   }, TICK_MS).unref();
 
@@ -62,6 +66,10 @@ export function openTimeline(): Timeline {
     },
     disturbedMs: (from, to) =>
       within(from, to).reduce((sum, span) => sum + Math.max(0, Math.min(span.to, to) - Math.max(span.from, from)), 0),
+    slowness(from, to) {
+      const came = ticks.filter((at) => at >= from && at <= to).length;
+      return Math.max(1, (to - from) / TICK_MS / Math.max(1, came));
+    },
     end: () => clearInterval(timer),
   };
 }
