@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { quickFolder } from "./support/quick-folder.ts";
 import { TallyReporter } from "./tally-reporter.ts";
-import { WaitingFirst } from "./waiting-first.ts";
+import { LongestFirst } from "./longest-first.ts";
 
 const ci = process.env["CI"] === "true";
 
@@ -22,7 +22,7 @@ export default defineConfig({
     env: { TMPDIR: quickFolder() },
     // Tests start relays, browsers and servers of their own, and wait for them: three keep two cores busy.
     maxWorkers: 3,
-    sequence: { sequencer: WaitingFirst },
+    sequence: { sequencer: LongestFirst },
     // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
     testTimeout: 180_000,
     hookTimeout: 180_000,

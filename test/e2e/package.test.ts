@@ -166,10 +166,9 @@ defineRelay({ nonsense: true });\n`,
       expect(new Set(await Promise.all(kinds.map((kind) => settings(kind, name)))).size).toBe(1);
     const all = { extends: "./my-source/tsconfig.json", include: kinds.map((kind) => `my-${kind}`) };
     await writeFile(join(user, "tsconfig.all.json"), JSON.stringify(all));
-    const files = (await run(join(tools, "tsc"), ["-p", join(user, "tsconfig.all.json"), "--listFilesOnly"])).stdout;
+    const files = (await run(join(tools, "tsc"), ["-p", join(user, "tsconfig.all.json"), "--listFiles"])).stdout;
     for (const kind of kinds)
       for (const file of ["src/index.ts", "test/index.test.ts"]) expect(files).toContain(`/my-${kind}/${file}`);
-    await run(join(tools, "tsc"), ["-p", join(user, "tsconfig.all.json")]);
     await run(join(tools, "tsc"), ["-p", join(made("storage"), "tsconfig.build.json")]);
     expect(await readdir(join(made("storage"), "dist"))).toEqual(["index.d.ts", "index.js"]);
     // Without what this run of vitest has put into the environment. A test that fails rejects.

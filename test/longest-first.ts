@@ -1,0 +1,18 @@
+/**
+ * Begins the test files that take longest before all others: at the end, nothing would be left to do beside them. The rest go
+ * in vitest's own order, the largest or slowest first.
+ */
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** They take half a minute to two, of which they mostly wait for processes that they have started. */
+const LONGEST = ["torture/torture", "e2e/package", "cli/build", "e2e/rekey", "e2e/nodes-changes", "e2e/full-disk"];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`test/${name}.test.ts`));
+      return at === -1 ? LONGEST.length : at;
+    };
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
