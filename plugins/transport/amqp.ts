@@ -8,7 +8,7 @@ import { AmqpLink } from "./amqp/link.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
-import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { confirmed, refused, refusedBy, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
@@ -74,7 +74,7 @@ export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =
         return confirmed(`exchange ${exchange}, routing key ${routingKey}: confirmed`);
       },
       // A channel belongs to one exchange alone: what the broker says of it is a matter of the destination.
-      failed: (error) => (error instanceof PublishRefused ? refused(error.message) : unavailable(name)),
+      failed: (error) => (error instanceof PublishRefused ? refusedBy(error.message) : unavailable(name)),
       close: () => link.close(),
     });
   },

@@ -7,7 +7,7 @@ import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
-import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { confirmed, refused, refusedBy, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import { Batches, type OutgoingMessage } from "./kafka/batches.ts";
@@ -121,7 +121,7 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
     const failed = (error: unknown): Reply => {
       if (error instanceof Error) {
         // The client itself finds that there is no such topic.
-        if ((error as { readonly code?: string }).code === "PLT_KFK_USER") return refused(error.message);
+        if ((error as { readonly code?: string }).code === "PLT_KFK_USER") return refusedBy(error.message);
         for (const [apiId, words] of Object.entries(REFUSALS)) {
           if (answers(error, apiId)) return refused(`${words} (${apiId})`);
         }

@@ -8,7 +8,7 @@ import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type Destination, type OptionProblem } from "./buses/destination.ts";
 import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
-import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
+import { confirmed, refused, refusedBy, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 import { headersOf, writtenOf } from "./mail/message.ts";
@@ -150,7 +150,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
         if (code === "EABORT") return timedOut(SILENT_MS);
         // The server has answered about this mail; another one may be taken.
         if (responseCode !== undefined && /^(?:MAIL FROM|RCPT TO|DATA)/.test(command))
-          return refused(`the mail server says: ${response ?? responseCode}`);
+          return refusedBy(`the mail server says: ${response ?? responseCode}`);
         if (code === "EENVELOPE" || code === "EMESSAGE") return refused((error as Error).message);
         return away(`${code ?? "failed"}${responseCode === undefined ? "" : ` ${responseCode}`}`);
       },

@@ -10,7 +10,7 @@ import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
-import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
+import { confirmed, refused, refusedBy, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 import { NatsLink } from "./nats/connection.ts";
@@ -96,12 +96,12 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
     const failed = (error: unknown): Reply => {
       if (error instanceof nats.JetStreamApiError) {
         const { code, status, message } = error;
-        return status === 503 && code !== STREAM_IS_FULL ? away(message) : refused(message);
+        return status === 503 && code !== STREAM_IS_FULL ? away(message) : refusedBy(message);
       }
       const { cause = error } = error as Error;
       if (cause instanceof nats.errors.PermissionViolationError)
         return refused(`the relay may not publish to the subject ${cause.subject}`);
-      if (cause instanceof nats.errors.InvalidArgumentError) return refused(cause.message);
+      if (cause instanceof nats.errors.InvalidArgumentError) return refusedBy(cause.message);
       return unavailable(name);
     };
 

@@ -6,7 +6,7 @@ import type { Reply, Transport, TransportRequest } from "../../core/ports/transp
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { BusFault } from "./buses/fault.ts";
-import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { confirmed, refusedBy, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
@@ -83,7 +83,7 @@ export const toRedisStream = (options: ToRedisStreamOptions): Plugin<"transport"
       const { name: kind, message } = error as Error;
       // Anything else is the connection's: closed, or never there.
       if (kind !== "ReplyError") return unavailable(name);
-      if (!LATER.test(message)) return refused(message);
+      if (!LATER.test(message)) return refusedBy(message);
       if (fault.note(`takes nothing (${message.split(" ", 1)[0]})`))
         log.warn("Redis takes no entries", { transport: name, error: message });
       return unavailable(name);

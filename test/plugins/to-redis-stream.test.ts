@@ -8,7 +8,7 @@ import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } 
 import { needs } from "../support/needs.ts";
 import { freePort } from "../../tools/free-port.ts";
 import { until } from "../support/until.ts";
-import { startRedis, type RedisServer } from "../support/redis.ts";
+import { startCluster, startRedis, type RedisServer } from "../support/redis.ts";
 
 const missing = needs("redis");
 
@@ -99,6 +99,18 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
     const reply = await sendTo(transport, "redis-stream://bus/taken");
     expect(reply).toMatchObject({ kind: "error", error: "protocol", detail: expect.stringMatching(/^WRONGTYPE/) });
     expect(transport.readiness?.()).toBeUndefined();
+  });
+
+  it("names no node of a cluster that has the stream, to a subscriber", async () => {
+    await using servers = new AsyncDisposableStack();
+    const [node] = (await startCluster()).map((one) => servers.use(one));
+    const transport = await open({ url: (node as RedisServer).url });
+    const replies = await Promise.all(
+      ["a", "b", "c", "d", "e", "f", "g", "h"].map((stream) => sendTo(transport, `redis-stream://bus/${stream}`)),
+    );
+    const said = replies.map(textOf);
+    expect(said.filter((text) => text.includes("MOVED"))).not.toEqual([]);
+    expect(said.join()).not.toContain("127.0.0.1");
   });
 
   it("is away while Redis is full, and back when it is not", async () => {

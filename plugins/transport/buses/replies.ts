@@ -12,6 +12,27 @@ export const confirmed = (text: string): Reply => ({
 /** The bus does not take the message; trying again helps only when somebody changes something there. */
 export const refused = (detail: string): Reply => ({ kind: "error", error: "protocol", detail: detail.slice(0, 300) });
 
+/**
+ * An address: a node such as `rabbit@host`, a host with its port, or an IP address. The key of a stream (`orders:paid`) is
+ * none.
+ */
+const ADDRESS = new RegExp(
+  [
+    String.raw`(?<![\w.-])[\w.-]+@[\w.-]*\w`,
+    String.raw`\[[0-9a-f:.]*:[0-9a-f:.]*\](?::\d+)?`,
+    String.raw`(?<![\w:.])(?:[0-9a-f]{0,4}:){2,}[0-9a-f]{1,4}(?:(?:\.\d{1,3}){3})?(?::\d+)?(?![\w:])`,
+    String.raw`(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])`,
+    String.raw`(?<![\w.:-])[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}(?![\w.:-])`,
+  ].join("|"),
+  "gi",
+);
+
+/**
+ * The bus does not take the message, in its own words. They are shown to the subscriber, who chooses a destination and
+ * learns no address: a node that moved a stream or is down is named with its own.
+ */
+export const refusedBy = (words: string): Reply => refused(words.replaceAll(ADDRESS, "…"));
+
 /** Nobody knows whether the bus has the message. */
 export const timedOut = (timeoutMs: number): Reply => ({
   kind: "error",
