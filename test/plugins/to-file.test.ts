@@ -147,6 +147,17 @@ describe("a file", () => {
     expect(kept.flat().map(({ messageId }) => messageId)).toEqual(["dlv_4_0", "dlv_2_0", "dlv_3_0"]);
   });
 
+  it("does not grow too large by lines that come together", async () => {
+    const dir = await folder();
+    const transport = await transportIn(dir, { maxBytes: 2_048 });
+    const body = Buffer.from(JSON.stringify("x".repeat(600)));
+    await Promise.all(Array.from({ length: 20 }, () => send(transport, "a", { body })));
+    const names = await readdir(join(dir, "out"));
+    const sizes = await Promise.all(names.map(async (name) => (await stat(join(dir, "out", name))).size));
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(2_048);
+    expect((await Promise.all(names.map((name) => linesOf(join(dir, "out", name))))).flat()).toHaveLength(20);
+  });
+
   it("is closed when a day has ended, UTC", async () => {
     const dir = await folder();
     const clock = testClock();

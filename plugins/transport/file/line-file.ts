@@ -20,7 +20,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Bytes that are written and synced together, one line more or less. */
+/** Bytes that are written and synced together, and never more than a file may have; one line alone may be larger. */
 const GROUP_BYTES = 4_194_304;
 const DAY_MS = 86_400_000;
 
@@ -63,10 +63,14 @@ export class LineFile {
   }
 
   #takeGroup(): Waiting[] {
+    const most = Math.min(GROUP_BYTES, this.#options.maxBytes);
     let bytes = 0;
     let count = 0;
-    while (count < this.#waiting.length && bytes < GROUP_BYTES)
-      bytes += (this.#waiting[count++] as Waiting).line.length;
+    for (const { line } of this.#waiting) {
+      bytes += line.length;
+      if (count > 0 && bytes > most) break;
+      count++;
+    }
     const group = this.#waiting.slice(0, count);
     this.#waiting = this.#waiting.slice(count);
     return group.filter(({ dropped }) => !dropped());
