@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RelayConfig } from "../../config/define.ts";
 import type { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import type { SourcePlugin } from "../../core/ports/plan.ts";
@@ -38,8 +39,8 @@ const serving = (name: string, method: Route["method"], path: string): SourcePlu
   return sourcePlugin(name, { routes: [route] });
 };
 
-async function start(sources: readonly SourcePlugin[]): Promise<unknown> {
-  const config = { storage: memory(), sources, server: { host: "127.0.0.1", port: 0 } };
+async function start(sources: readonly SourcePlugin[], more: RelayConfig = {}): Promise<unknown> {
+  const config = { ...more, storage: memory(), sources, server: { host: "127.0.0.1", port: 0 } };
   const metrics = createMetrics();
   const relay = composeRelay(resolvePlan(config, frame()), { clock: systemClock(), log: createLog("silent"), metrics });
   const refused = await relay.start().catch((error: unknown) => error);
@@ -97,5 +98,13 @@ describe("the schedule of a plug-in", () => {
         message: "of the plug-in morning is no cron expression that can be run: 99 * * * *",
       },
     ]);
+  });
+});
+
+it("names a target of notify.to that no transport of the config serves", async () => {
+  const notify = { to: [{ url: "https://ops.example.com/relay" }, { url: "ftp://ops.example.com/relay" }] };
+  expect(await start([http()], { notify })).toMatchObject({
+    exitCode: 78,
+    message: "notify.to[1].url: no transport in the config serves ftp: URLs",
   });
 });

@@ -2,7 +2,7 @@
 import type { Guard } from "../../guard/index.ts";
 import { createLimiter, type Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
-import { twice } from "../../model/transport-choice.ts";
+import { chooseTransport, twice } from "../../model/transport-choice.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Plugin } from "../../ports/plugin.ts";
@@ -131,6 +131,11 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const both = twice(transports);
       if (both !== undefined)
         throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
+      const transportOf = chooseTransport(transports);
+      for (const [i, { url }] of plan.notify.to.entries()) {
+        const why = transportOf(url);
+        if (typeof why === "string") throw new StartError(78, `notify.to[${i}].url: ${why}`);
+      }
       const auth = containAuth(await open(plan.auth), plan.auth, walls);
       letGo(plan.auth, () => auth.dispose?.());
       const others =
