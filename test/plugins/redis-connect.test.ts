@@ -1,7 +1,11 @@
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { afterEach, describe, expect, it } from "vitest";
 import { classifyError } from "../../plugins/storage/redis/calls.ts";
 import { connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
+import { loopbackCertificate, testAuthority } from "../support/certificates.ts";
+import { needs } from "../support/needs.ts";
+import { startRedis, startReplica, startSentinel } from "../support/redis.ts";
 
 /** Answers as a Redis does that has just come back: its `INFO` says that it loads, and that it will take hours. */
 async function loadingRedis(times: number) {
@@ -52,6 +56,31 @@ describe("a connection to Redis", () => {
     expect(server.asked()).toBe(4);
     expect(made.client.status).toBe("ready");
   });
+});
+
+const missing = needs("redis");
+
+it.skipIf(missing !== undefined)(`asks sentinels over TLS for a Redis that has none${missing ?? ""}`, async () => {
+  await using servers = new AsyncDisposableStack();
+  const master = servers.use(await startRedis());
+  servers.use(await startReplica(master));
+  const sentinel = servers.use(await startSentinel(master));
+  const { cert, key } = await loopbackCertificate();
+  const secured = createTlsServer({ cert, key }, (socket) => {
+    const behind = connect(sentinel.port, "127.0.0.1");
+    for (const one of [socket, behind]) one.on("error", () => one.destroy());
+    socket.pipe(behind).pipe(socket);
+    socket.once("close", () => behind.destroy());
+  });
+  await new Promise<void>((listening) => secured.listen(0, "127.0.0.1", listening));
+  servers.defer(() => void secured.close());
+  const sentinels = [{ host: "127.0.0.1", port: (secured.address() as AddressInfo).port }];
+  const { ca } = await testAuthority();
+  const { client } = await connection({ sentinels, sentinelTls: { ca } }, "relay");
+  servers.defer(() => client.disconnect());
+  await client.connect();
+  expect(await client.set("key", "value")).toBe("OK");
+  expect(await master.command("GET", "key")).toContain("value");
 });
 
 describe("what Redis 6 refuses within a script", () => {

@@ -43,9 +43,11 @@ function clientOptions(options: ReadOptions): ClientOptions {
     reconnectOnError: ({ message }) => withoutPlace(message).startsWith("READONLY"),
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
-    ...(tls === undefined || tls === false ? {} : { tls: tls === true ? {} : { ca: tls.ca } }),
+    ...(tls === undefined || tls === false ? {} : { tls: tlsOf(tls) }),
   };
 }
+
+const tlsOf = (tls: true | { readonly ca: string }): { readonly ca?: string } => (tls === true ? {} : { ca: tls.ca });
 
 /** Returns the hash tag that all keys begin with, so that they are in one slot of a cluster. */
 export const tagOf = (prefix: string): string => `{${prefix}}`;
@@ -82,7 +84,7 @@ export async function connection(options: ReadOptions, prefix: string): Promise<
       return redisDriver({ base, cluster: [...options.cluster], clusterOptions });
     }
     if (options.sentinels !== undefined) {
-      const { sentinels, name = "mymaster", sentinelPassword, tls } = options;
+      const { sentinels, name = "mymaster", sentinelPassword, tls, sentinelTls } = options;
       return redisDriver({
         ...common,
         base,
@@ -92,6 +94,7 @@ export async function connection(options: ReadOptions, prefix: string): Promise<
         sentinelCommandTimeout: COMMAND_MS,
         ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
         ...(tls === undefined || tls === false ? {} : { enableTLSForSentinelMode: true }),
+        ...(sentinelTls === undefined || sentinelTls === false ? {} : { sentinelTLS: tlsOf(sentinelTls) }),
       });
     }
     return redisDriver({ ...common, base, url: options.url as string });

@@ -11,6 +11,10 @@ export interface RedisNode {
   readonly port: number;
 }
 
+interface TlsText {
+  readonly ca: string;
+}
+
 export interface RedisOptions {
   /**
    * One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. Exactly one of `url`, `sentinels`, `cluster`
@@ -30,7 +34,9 @@ export interface RedisOptions {
   /** Of the sentinels themselves. */
   readonly sentinelPassword?: SecretOption;
   /** For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities. */
-  readonly tls?: boolean | { readonly ca: string };
+  readonly tls?: boolean | TlsText;
+  /** TLS to the sentinels themselves, which often speak in clear beside a Redis that does not. @default false */
+  readonly sentinelTls?: boolean | TlsText;
   /** The beginning of every key; nodes with the same prefix are one relay. @default "relay" */
   readonly prefix?: string;
   /** A commit resolves only when this many replicas have it (`WAIT`). @default 0 */
@@ -52,6 +58,7 @@ const NAMES = Object.keys({
   password: 0,
   sentinelPassword: 0,
   tls: 0,
+  sentinelTls: 0,
   prefix: 0,
   replicas: 0,
   leaseMs: 0,
@@ -101,6 +108,12 @@ export function problemsOf(options: RedisOptions): { readonly path: string; read
   }
   if (options.prefix !== undefined && !PREFIX.test(options.prefix))
     problems.push({ path: "prefix", message: "must be 1 to 64 letters, digits or _ . : -" });
+  for (const path of ["tls", "sentinelTls"] as const) {
+    const given: unknown = options[path];
+    const right =
+      given === undefined || typeof given === "boolean" || typeof (given as TlsText | null)?.ca === "string";
+    if (!right) problems.push({ path, message: "must be true, false or { ca }, the text of a PEM file" });
+  }
   const { replicas = 0, leaseMs = 45_000 } = options;
   if (!Number.isInteger(replicas) || replicas < 0 || replicas > 100)
     problems.push({ path: "replicas", message: "must be a whole number from 0 to 100" });
