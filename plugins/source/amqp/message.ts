@@ -1,6 +1,6 @@
 /** An AMQP message in the words of all message sources. */
 import { hash } from "node:crypto";
-import type { ConsumeMessage } from "amqplib";
+import type { ConsumeMessage, MessageProperties } from "amqplib";
 import type { RawMessage } from "../messages/message.ts";
 
 /** What settles the messages of one connection. */
@@ -21,16 +21,19 @@ export interface AmqpMessage extends RawMessage {
   readonly settlement: Settlement;
 }
 
+/** What its types call `any`. */
+type Unchecked = Readonly<Record<keyof MessageProperties, unknown>>;
+
 export function readAmqp(original: ConsumeMessage, queue: string, settlement: Settlement): AmqpMessage {
   const { content, fields, properties } = original;
-  const { contentType, timestamp }: Readonly<Record<string, unknown>> = { ...properties };
+  const { contentType, timestamp }: Unchecked = properties;
   return {
     payload: content,
-    ...(typeof contentType === "string" && { contentType }),
-    headers: textHeaders(properties.headers ?? {}),
+    contentType: typeof contentType === "string" ? contentType : undefined,
+    headers: properties.headers && textHeaders(properties.headers),
     subject: fields.routingKey,
     // The property has seconds, written by the publisher.
-    ...(typeof timestamp === "number" && { at: timestamp * 1_000 }),
+    at: typeof timestamp === "number" ? timestamp * 1_000 : undefined,
     place: `${queue}:${identityOf(original)}`,
     redelivered: fields.redelivered,
     original,
@@ -43,7 +46,7 @@ export function readAmqp(original: ConsumeMessage, queue: string, settlement: Se
  * property `message-id` only its content is left: two that are alike in all of this are one event.
  */
 function identityOf({ content, fields, properties }: ConsumeMessage): string {
-  const { messageId, correlationId, timestamp, type }: Readonly<Record<string, unknown>> = { ...properties };
+  const { messageId, correlationId, timestamp, type }: Unchecked = properties;
   if (typeof messageId === "string" && messageId !== "") return messageId;
   const around = JSON.stringify([fields.exchange, fields.routingKey, correlationId, timestamp, type]);
   return hash("sha256", Buffer.concat([Buffer.from(around), content]), "hex").slice(0, 40);

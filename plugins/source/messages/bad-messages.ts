@@ -29,6 +29,7 @@ export function createBadMessages(
       return { kind: "poison", ...poison };
     },
     settled(settled, kept) {
+      if (known.size === 0 && kept.size === 0) return;
       for (const { message, fate } of settled) {
         known.delete(message.place);
         if (fate.kind === "poison" && kept.has(message)) known.add(message.place);

@@ -13,6 +13,7 @@ type Event = Omit<Publication, "path">;
 
 /** The headers' beginnings of the bindings: HTTP and NATS, Kafka, AMQP. In lower case. */
 const PREFIXES = ["ce-", "ce_", "cloudevents:", "cloudevents_"];
+const VERSIONS = PREFIXES.map((prefix) => [prefix, `${prefix}specversion`] as const);
 const JSON_TYPE = /[/+]json\s*(?:;|$)/i;
 
 /** True for a text with `specversion` among the fields of its top level. */
@@ -37,7 +38,7 @@ export function binaryAttributes(
   headers: Readonly<Record<string, string>>,
   contentType: string | undefined,
 ): Attributes | undefined {
-  const prefix = PREFIXES.find((one) => Object.hasOwn(headers, `${one}specversion`));
+  const [prefix] = VERSIONS.find(([, name]) => Object.hasOwn(headers, name)) ?? [];
   if (prefix === undefined) return undefined;
   const attributes: Record<string, unknown> = { datacontenttype: contentType };
   for (const [name, value] of Object.entries(headers))

@@ -30,10 +30,11 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
     reading,
     maxInFlight,
     async settle(settled) {
-      const told = settled.map(({ message, fate }) =>
-        message.settle(message, fate.kind === "poison" ? { code: fate.code, detail: fate.detail } : fate.kind),
-      );
-      await Promise.all(told);
+      const setAside: Promise<void>[] = [];
+      for (const { message, fate } of settled)
+        if (fate.kind !== "poison") message.settlement.settle(message, fate.kind);
+        else setAside.push(message.settlement.setAside(message, fate));
+      await Promise.all(setAside);
     },
   });
 
@@ -85,7 +86,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
           if (stopping.aborted) stop();
           stopping.addEventListener("abort", stop, { once: true });
           for await (const message of messages)
-            intake.offer([settlement.hold(readNats(message, streamName, settlement.settle))]);
+            intake.offer([settlement.hold(readNats(message, streamName, settlement))]);
           stopping.removeEventListener("abort", stop);
         }
       }

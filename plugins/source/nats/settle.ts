@@ -1,20 +1,9 @@
 /** Tells JetStream what became of the messages of one connection, and keeps it from delivering those in flight again. */
 import type { NatsConnection } from "@nats-io/transport-node";
-import type { Clock } from "../../../core/ports/clock.ts";
-import type { NatsMessage, NatsOutcome } from "./message.ts";
+import type { Poison } from "../messages/message.ts";
+import type { NatsMessage, NatsSettlement } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
 import type { FromNatsOptions } from "./options.ts";
-
-export interface NatsSettlement {
-  /** Notes that a message is in flight. */
-  hold(message: NatsMessage): NatsMessage;
-  readonly settle: NatsMessage["settle"];
-  /**
-   * Asks for more time for every message in flight, three times in each `ackWaitMs`: storage may be away for longer than
-   * the consumer waits. Resolves when the signal aborts.
-   */
-  extendLeases(clock: Clock, over: AbortSignal, ackWaitMs: number): Promise<void>;
-}
 
 /** Older servers take no reason with a termination: they do not know such a word, and deliver the message again. */
 const REASON_SINCE = [2, 11] as const;
@@ -34,7 +23,7 @@ export function settlementOn(
   async function deadLetter(
     { original, place }: NatsMessage,
     subject: string,
-    { code, detail }: Exclude<NatsOutcome, string>,
+    { code, detail }: Poison,
   ): Promise<void> {
     const out = headers();
     for (const [name, values] of original.headers ?? []) {
@@ -57,15 +46,17 @@ export function settlementOn(
       held.add(message);
       return message;
     },
-    async settle(message, outcome) {
-      const { original } = message;
+    settle(message, outcome) {
+      held.delete(message);
+      // A lost acknowledgement costs a redelivery, which the id of the event answers: no confirmation is waited for.
+      if (outcome === "stored") message.original.ack();
+      else message.original.nak();
+    },
+    async setAside(message, poison) {
       try {
-        // A lost acknowledgement costs a redelivery, which the id of the event answers: no confirmation is waited for.
-        if (outcome === "stored") return original.ack();
-        if (outcome === "returned") return original.nak();
         // In flight until then: its lease is extended, so that it does not come again meanwhile.
-        if (deadLetterSubject !== undefined) await insist(() => deadLetter(message, deadLetterSubject, outcome));
-        original.term(takesReason ? outcome.code : "");
+        if (deadLetterSubject !== undefined) await insist(() => deadLetter(message, deadLetterSubject, poison));
+        message.original.term(takesReason ? poison.code : "");
       } finally {
         held.delete(message);
       }
