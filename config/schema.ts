@@ -41,10 +41,15 @@ export interface ConfigSurroundings {
   cronValid(expression: string): boolean;
 }
 
-/** Refuses a second plug-in of the same name where its routes would have the same paths. */
+/** Refuses a second source of the same name where its routes would have the same paths, or its events the same ids. */
 function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx): void {
-  for (const [i, { name, once }] of sources.entries()) {
-    if (once !== true || sources.findIndex((other) => other.name === name) === i) continue;
+  for (const [i, { name, once, ownName }] of sources.entries()) {
+    if (sources.findIndex((other) => other.name === name) === i) continue;
+    if (ownName === true) {
+      const message = `${name} is the name of an earlier source: give this one a name of its own`;
+      ctx.addIssue({ code: "custom", path: [i, "name"], message });
+    }
+    if (once !== true) continue;
     ctx.addIssue({
       code: "custom",
       path: [i],

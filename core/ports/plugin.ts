@@ -15,6 +15,11 @@ export interface Plugin<Kind extends string, Port> {
   /** Whether a config may name it only once, because its routes cannot be served twice. @default false */
   readonly once?: boolean;
   /**
+   * Whether its name begins the ids or places of what it stores, so that no other plug-in of its kind may have the same.
+   * @default false
+   */
+  readonly ownName?: boolean;
+  /**
    * What is wrong with the options that the factory got; paths are of the options (`tokens[0]`). A start shows them
    * together with all other problems of the config, so a factory never throws.
    */

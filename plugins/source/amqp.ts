@@ -2,14 +2,13 @@
  * The source for RabbitMQ: the messages of a queue over AMQP 0-9-1. A message is acknowledged when its events are stored,
  * and not before, so that a crash on either side loses none.
  */
-import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import type { FromAmqpOptions } from "./amqp/options.ts";
+import { PROTOCOLS, type FromAmqpOptions } from "./amqp/options.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
-import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
+import { countProblems, messageProblems, textProblems, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 
 const OWN = ["url", "queue", "prefetch", "deadLetterExchange", "deadLetterRoutingKey", "tls"];
@@ -35,10 +34,9 @@ export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
 function problemsOf(options: FromAmqpOptions | undefined): readonly FieldError[] {
   const { url, queue, prefetch, deadLetterExchange, deadLetterRoutingKey } = (options ??
     {}) as Partial<FromAmqpOptions>;
-  const wrongUrl = typeof url === "string" ? !/^amqps?:\/\/[^/]/.test(url) || !URL.canParse(url) : !isSecretOption(url);
   return [
     ...messageProblems(options, OWN),
-    ...(wrongUrl ? [{ path: "url", message: "must be an amqp:// or amqps:// URL" }] : []),
+    ...urlProblems("url", url, PROTOCOLS),
     ...textProblems("queue", queue, "the name of a queue"),
     ...countProblems("prefetch", prefetch, 1, 65_535),
     ...textProblems("deadLetterExchange", deadLetterExchange, "the name of an exchange", true),

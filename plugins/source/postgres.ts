@@ -7,7 +7,7 @@ import { connectedSource } from "./messages/connected.ts";
 import { createIntake } from "./messages/intake.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import type { MessageOptions } from "./messages/message.ts";
-import { countProblems, messageProblems, readingOf, urlProblems } from "./messages/options.ts";
+import { checkedUrl, countProblems, messageProblems, readingOf, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 import { setAsideStore } from "./messages/set-aside.ts";
 import { createConnector } from "./postgres/client.ts";
@@ -38,6 +38,7 @@ export interface PostgresOptions extends MessageOptions {
 
 const OWN = ["url", "table", "done", "cursor", "channel", "pollMs", "maxInFlight"];
 const KIND = "postgres";
+const PROTOCOLS = ["postgres:", "postgresql:"];
 const NAME = "[A-Za-z_][A-Za-z0-9_$]{0,62}";
 const TABLE = new RegExp(`^${NAME}(?:\\.${NAME})?$`);
 const CHANNEL = new RegExp(`^${NAME}$`);
@@ -53,7 +54,7 @@ export function fromPostgres(options: PostgresOptions): Plugin<"source", Source>
 
 function problemsOf(options: PostgresOptions | undefined): readonly FieldError[] {
   const { url, table, done, cursor, channel, pollMs, maxInFlight } = options ?? ({} as PostgresOptions);
-  const found = [...messageProblems(options, OWN), ...urlProblems("url", url, ["postgres:", "postgresql:"])];
+  const found = [...messageProblems(options, OWN), ...urlProblems("url", url, PROTOCOLS)];
   const check = (path: string, value: unknown, right: boolean, message: string): void => {
     if (value !== undefined && !right) found.push({ path, message });
   };
@@ -71,7 +72,7 @@ async function open(options: PostgresOptions, ctx: PluginContext): Promise<Sourc
   const { table = "outbox", done = "delete", pollMs = 1_000, maxInFlight = 2_000 } = options;
   const { channel = table.split(".").at(-1) as string } = options;
   const { default: pg } = await library("fromPostgres()", "pg", () => import("pg"));
-  const connect = createConnector(pg, ctx.secret("url"), ctx.clock);
+  const connect = createConnector(pg, checkedUrl("fromPostgres()", ctx.secret("url"), PROTOCOLS), ctx.clock);
   const reading = readingOf(options, KIND);
   const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
   const parts = { intake, connect, table, clock: ctx.clock };

@@ -7,7 +7,14 @@ import type { Source } from "../../core/ports/source.ts";
 import { connectedSource } from "./messages/connected.ts";
 import { createIntake } from "./messages/intake.ts";
 import type { MessageOptions } from "./messages/message.ts";
-import { countProblems, messageProblems, readingOf, textProblems, urlProblems } from "./messages/options.ts";
+import {
+  checkedUrl,
+  countProblems,
+  messageProblems,
+  readingOf,
+  textProblems,
+  urlProblems,
+} from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { StreamEntry } from "./redis-stream/entries.ts";
 import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
@@ -33,6 +40,7 @@ export interface FromRedisStreamOptions extends MessageOptions {
 
 const OWN = ["url", "stream", "group", "consumer", "dead", "claimAfterMs", "maxInFlight", "tls"];
 const KIND = "redisStream";
+const PROTOCOLS = ["redis:", "rediss:"];
 
 /**
  * Publishes the field `event` of each entry of a stream. An entry is acknowledged (XACK) once its events are stored, and
@@ -47,7 +55,7 @@ function problemsOf(options: FromRedisStreamOptions | undefined): readonly Field
   const { url, stream, group, consumer, dead, claimAfterMs, maxInFlight } = options ?? ({} as FromRedisStreamOptions);
   return [
     ...messageProblems(options, OWN),
-    ...urlProblems("url", url, ["redis:", "rediss:"]),
+    ...urlProblems("url", url, PROTOCOLS),
     ...textProblems("stream", stream, "the key of a stream"),
     ...textProblems("group", group, "the name of a group", true),
     ...textProblems("consumer", consumer, "a name", true),
@@ -61,7 +69,8 @@ async function open(options: FromRedisStreamOptions, ctx: PluginContext): Promis
   const { hostname } = await import("node:os");
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
   const { tls } = options;
-  const settings: StreamOptions = { url: ctx.secret("url"), stream, group, consumer, dead, claimAfterMs, tls };
+  const url = checkedUrl("fromRedisStream()", ctx.secret("url"), PROTOCOLS);
+  const settings: StreamOptions = { url, stream, group, consumer, dead, claimAfterMs, tls };
   const reader = await createStreamReader(settings, ctx.clock);
   const intake = createIntake<StreamEntry>(ctx, {
     reading: readingOf(options, KIND),

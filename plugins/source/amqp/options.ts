@@ -3,6 +3,8 @@ import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { MessageOptions } from "../messages/message.ts";
 
+export const PROTOCOLS = ["amqp:", "amqps:"];
+
 export interface FromAmqpOptions extends MessageOptions {
   /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. It may be `secretFrom({ env: "AMQP_URL" })`. */
   readonly url: SecretOption;

@@ -12,12 +12,12 @@ import {
 } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
-import { readingOf } from "../messages/options.ts";
+import { checkedUrl, readingOf } from "../messages/options.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { createAcknowledger } from "./acknowledge.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
-import type { FromAmqpOptions } from "./options.ts";
+import { PROTOCOLS, type FromAmqpOptions } from "./options.ts";
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
@@ -28,7 +28,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
   const { clock } = ctx;
   const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");
-  const url = new URL(ctx.secret("url"));
+  const url = new URL(checkedUrl("fromAmqp()", ctx.secret("url"), PROTOCOLS));
   if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
   const intake = createIntake<AmqpMessage>(ctx, {
     reading,

@@ -1,4 +1,5 @@
 /** Checks the options that all message sources share. */
+import { StartError } from "../../../core/model/errors.ts";
 import { unknownOptions } from "../../../core/model/field-errors.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
@@ -50,6 +51,12 @@ export function urlProblems(path: string, value: unknown, protocols: readonly st
   const message = `must begin with ${protocols.map((one) => `${one}//`).join(" or ")}, or be secretFrom(…)`;
   const right = isSecretOption(value) && (typeof value !== "string" || protocols.includes(protocolOf(value)));
   return right ? [] : [{ path, message }];
+}
+
+/** @throws StartError 78 when the URL, which may have been a secret, is none of such a system */
+export function checkedUrl(factory: string, url: string, protocols: readonly string[]): string {
+  if (protocols.includes(protocolOf(url))) return url;
+  throw new StartError(78, `${factory}: url must begin with ${protocols.map((one) => `${one}//`).join(" or ")}`);
 }
 
 const protocolOf = (url: string): string => (URL.canParse(url) ? new URL(url).protocol : "");

@@ -29,6 +29,7 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
   return {
     kind: "source",
     name,
+    ownName: true,
     problems,
     secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => isSecretOption(value))),
     metrics,
