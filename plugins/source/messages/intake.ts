@@ -12,6 +12,7 @@ import type { Fate, RawMessage, Reading, Settled } from "./message.ts";
 import { isPermanent } from "./poison.ts";
 import { publicationsOf, type Held } from "./publications.ts";
 import { readMessage } from "./read.ts";
+import { createWindow } from "./window.ts";
 
 export interface IntakeOptions<Message extends RawMessage> {
   readonly reading: Reading;
@@ -36,7 +37,7 @@ export interface Intake<Message extends RawMessage> {
   start(accept: Accept): void;
   /** Takes messages in, to be stored in this order. Returns at once. */
   offer(messages: readonly Message[]): void;
-  /** Resolves to how many messages more may be in flight: at least one, or none once the source stops. */
+  /** Resolves to how many messages more may be in flight, fewer of large ones: at least one, or none once the source stops. */
   room(): Promise<number>;
   /** Says why upstream cannot be used; `undefined`: it can. */
   away(reason: string | undefined): void;
@@ -66,7 +67,7 @@ export function createIntake<Message extends RawMessage>(
   const bad = createBadMessages({ log, metrics }, source);
   let accept: Accept | undefined;
   let queue: Message[] = [];
-  let inFlight = 0;
+  const window = createWindow(maxInFlight);
   let running: Promise<void> | undefined;
   let roomy = Promise.withResolvers<void>();
   let unreachable: string | undefined;
@@ -183,7 +184,7 @@ export function createIntake<Message extends RawMessage>(
       )
       .finally(() => {
         settling.delete(told);
-        inFlight -= settled.length;
+        for (const { message } of settled) window.remove(message);
         release();
       });
     settling.add(told);
@@ -205,14 +206,14 @@ export function createIntake<Message extends RawMessage>(
       accept = given;
     },
     offer(messages) {
-      inFlight += messages.length;
+      window.add(messages);
       if (stopping.signal.aborted) return tell(messages.map((message) => ({ message, fate: RETURNED })));
       queue.push(...messages);
       running ??= run();
     },
     async room() {
-      while (inFlight >= maxInFlight && !stopping.signal.aborted) await roomy.promise;
-      return stopping.signal.aborted ? 0 : maxInFlight - inFlight;
+      while (window.room() === 0 && !stopping.signal.aborted) await roomy.promise;
+      return stopping.signal.aborted ? 0 : window.room();
     },
     away(reason) {
       if (reason !== undefined && reason !== unreachable) log.warn("a source has no upstream", { source, reason });
