@@ -1,16 +1,18 @@
 // What a message of each source costs beside one of the `http` source: the rate at which a full upstream is stored, in turns
-// with batches over HTTP, in one run on one relay. Then the lag of each, from upstream to the first attempt, at a steady rate.
+// with batches over HTTP, in one run on one relay; what each client does alone, without a relay; and who takes the CPU. Then the
+// lag of each, from upstream to the first attempt, at a steady rate.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
-import { startServers } from "./brokers/servers.ts";
+import { startServers, type Servers } from "./brokers/servers.ts";
+import { between, readShares, type Shares } from "./brokers/shares.ts";
 import { UPSTREAMS, type Upstream } from "./brokers/upstreams.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, nowMs, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { cpuMicroseconds, median, own, percentile, start } from "./throughput/process.ts";
+import { median, own, percentile, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 import { pass, type Figures, type World } from "./throughput/rounds.ts";
 
@@ -39,32 +41,40 @@ const STORED_ONLY = "key_stored";
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
 
+/** Batches over HTTP: of events that the relay names, or of events with ids, which it must recognise as those of a source. */
+const [HTTP, NAMED] = ["http", "http, ids"] as const;
+type From = Upstream | typeof HTTP | typeof NAMED;
+const nameOf = (from: From): string => (typeof from === "string" ? from : from.name);
+
 interface Turn {
   readonly perSecond: number;
-  /** Of the relay's process, µs an event. */
-  readonly cpu: number;
+  /** The client alone. */
+  readonly alone: number;
+  /** µs CPU an event. */
+  readonly shares: Shares;
   /** Messages that upstream delivered again, which were recognised: it takes a relay that stands still for long for lost. */
   readonly repeated: number;
 }
 
 /** Stores one round of events from a source, and checks that each was stored once. */
-async function turn(relay: RelayUnderTest, running: RunningRelay, from: Upstream | "http"): Promise<Turn> {
-  const pid = running.child.pid as number;
-  const labels = `{source="${from === "http" ? from : from.name}"}`;
+async function turn(relay: RelayUnderTest, running: RunningRelay, servers: Servers, from: From): Promise<Turn> {
+  const shares = (): Promise<Shares> => readShares(running.child.pid as number, servers.pid);
+  const labels = `{source="${typeof from === "string" ? HTTP : from.name}"}`;
   const accepted = `relay_accepted_total${labels}`;
-  const bodies = events(count, STORED_ONLY);
+  const bodies = events(count, STORED_ONLY, from === NAMED);
+  const alone = typeof from === "string" ? Number.NaN : await takenAlone(from, bodies);
   const before = await readCounters(relay.port);
-  if (from !== "http") {
+  if (typeof from !== "string") {
     // So that all of it is there when the source begins.
     running.child.kill("SIGSTOP");
     await from.fill(bodies);
   }
-  const cpuBefore = await cpuMicroseconds(pid);
+  const sharesBefore = await shares();
   const at = nowMs();
-  if (from === "http") await publishBatches(relay, bodies);
+  if (typeof from === "string") await publishBatches(relay, bodies);
   else running.child.kill("SIGCONT");
   const end = await reached(relay.port, accepted, before.read(accepted) + count, ROUND_MS);
-  const cpu = ((await cpuMicroseconds(pid)) - cpuBefore) / count;
+  const spent = between(sharesBefore, await shares(), count);
   const after = await readCounters(relay.port);
   const more = (series: string): number => after.read(series + labels) - before.read(series + labels);
   const [stored, repeated, refused] = [
@@ -74,7 +84,16 @@ async function turn(relay: RelayUnderTest, running: RunningRelay, from: Upstream
   ];
   if (stored !== count || refused > 0)
     throw new Error(`${labels}: ${stored} of ${count} stored, ${repeated} repeated, ${refused} set aside`);
-  return { perSecond: (count / (end - at)) * 1_000, cpu, repeated };
+  return { perSecond: (count / (end - at)) * 1_000, alone, shares: spent, repeated };
+}
+
+/** Messages a second that the client alone reads and acknowledges. */
+async function takenAlone({ fill, take }: Upstream, bodies: readonly string[]): Promise<number> {
+  if (take === undefined) return Number.NaN;
+  await fill(bodies, true);
+  const at = nowMs();
+  await take(count);
+  return (count / (nowMs() - at)) * 1_000;
 }
 
 interface Lag {
@@ -83,10 +102,10 @@ interface Lag {
 }
 
 /** Publishes upstream at a steady rate that waits for nothing, and reads how old events are when they are received. */
-async function lagOf(world: World, running: RunningRelay, from: Upstream | "http"): Promise<Lag> {
+async function lagOf(world: World, running: RunningRelay, from: From): Promise<Lag> {
   const { receiver } = world;
   let figures: Figures;
-  if (from === "http") ({ figures } = await pass(world, running, seconds, { rate: RATE }));
+  if (typeof from === "string") ({ figures } = await pass(world, running, seconds, { rate: RATE }));
   else {
     await receiver.ask({ kind: "reset" });
     const sent = await pushSteadily(from);
@@ -140,36 +159,49 @@ async function measure(folder: string) {
   const publisher = start("publisher.ts");
   const world: World = { receiver, publisher, relay, url, ca, secret, connections: CONNECTIONS };
 
-  const all: readonly (Upstream | "http")[] = ["http", ...upstreams];
+  const all: readonly From[] = [HTTP, NAMED, ...upstreams];
   const turns = new Map(all.map((one) => [one, [] as Turn[]]));
   for (let at = 0; at <= rounds; at++) {
     say(at === 0 ? "warming up …" : `round ${at} of ${rounds}: ${all.length} sources, ${count} messages each …`);
     for (const one of all) {
-      const made = await turn(relay, running, one);
+      const made = await turn(relay, running, servers, one);
       if (at > 0) turns.get(one)?.push(made);
     }
   }
   say(`lag at ${RATE} messages/s, ${seconds} s each …`);
   await pass(world, running, seconds, { rate: RATE });
-  const lags = new Map<Upstream | "http", Lag>();
-  for (const one of all) lags.set(one, await lagOf(world, running, one));
+  const lags = new Map<From, Lag>();
+  for (const one of all) if (one !== NAMED) lags.set(one, await lagOf(world, running, one));
   await running.stop();
   await Promise.all(upstreams.map((one) => one.close()));
   await servers.stop();
 
-  const http = (turns.get("http") ?? []).map(({ perSecond }) => perSecond);
+  const ratesOf = (one: From): readonly number[] => (turns.get(one) ?? []).map(({ perSecond }) => perSecond);
+  const ratiosTo = (measure: From, rates: readonly number[]): readonly number[] =>
+    rates.map((rate, at) => rate / (ratesOf(measure)[at] ?? Number.NaN));
   const sources = all.map((one) => {
     const made = turns.get(one) ?? [];
-    const ratios = made.map(({ perSecond }, at) => perSecond / (http[at] ?? Number.NaN));
+    const ratios = ratiosTo(HTTP, ratesOf(one));
+    const share = (part: keyof Shares): number => round(median(made.map(({ shares }) => shares[part])), 1);
     return {
-      source: one === "http" ? one : one.name,
-      eventsPerSecond: round(median(made.map(({ perSecond }) => perSecond))),
+      source: nameOf(one),
+      eventsPerSecond: round(median(ratesOf(one))),
       ratio: round(median(ratios), 2),
       ratioLeast: round(Math.min(...ratios), 2),
       ratioMost: round(Math.max(...ratios), 2),
-      cpuMicrosecondsPerEvent: round(median(made.map(({ cpu }) => cpu)), 1),
+      ofNamed: round(median(ratiosTo(NAMED, ratesOf(one))), 2),
+      clientAlone: round(
+        median(
+          ratiosTo(
+            HTTP,
+            made.map(({ alone }) => alone),
+          ),
+        ),
+        2,
+      ),
+      cpu: { main: share("main"), storage: share("storage"), other: share("other"), server: share("server") },
       repeated: made.reduce((sum, { repeated }) => sum + repeated, 0),
-      lagMs: lags.get(one) as Lag,
+      lagMs: lags.get(one),
     };
   });
   return {
@@ -191,10 +223,15 @@ function print({ sources, ...about }: Awaited<ReturnType<typeof measure>>): void
       source: one.source,
       "events/s": one.eventsPerSecond,
       "of http": `${one.ratio} (${one.ratioLeast} … ${one.ratioMost})`,
-      "µs CPU": one.cpuMicrosecondsPerEvent,
+      "of http, ids": one.ofNamed,
+      "client alone, of http": Number.isNaN(one.clientAlone) ? "" : one.clientAlone,
+      "µs CPU: main": one.cpu.main,
+      storage: one.cpu.storage,
+      other: one.cpu.other,
+      server: one.cpu.server,
       repeated: one.repeated,
-      [`lag p50 at ${about.rate}/s, ms`]: one.lagMs.p50,
-      "p99, ms": one.lagMs.p99,
+      [`lag p50 at ${about.rate}/s, ms`]: one.lagMs?.p50 ?? "",
+      "p99, ms": one.lagMs?.p99 ?? "",
     })),
   );
   for (const [name, why] of Object.entries(about.missing)) console.log(`${name} was not measured: ${why}`);

@@ -1,4 +1,5 @@
 // Publishes events over HTTP in batches: the measure of every other source, and what the transports are fed with.
+import { randomUUID } from "node:crypto";
 import { publication } from "../throughput/event.ts";
 import type { RelayUnderTest } from "../throughput/relay.ts";
 
@@ -8,9 +9,14 @@ const SIZE = 500;
 const LINES = 4;
 const BUSY_MS = 20;
 
-/** Events as text, so that making them is no part of what is measured. */
-export const events = (count: number, keyId: string): string[] =>
-  Array.from({ length: count }, () => publication(keyId));
+/**
+ * Events as text, so that making them is no part of what is measured.
+ * @param named with ids, as random as those of most publishers
+ */
+export const events = (count: number, keyId: string, named = false): string[] =>
+  Array.from({ length: count }, () =>
+    named ? `{"id":"${randomUUID()}",${publication(keyId).slice(1)}` : publication(keyId),
+  );
 
 /** Resolves when all are accepted. A request that meets back-pressure is made again. */
 export async function publishBatches(relay: RelayUnderTest, bodies: readonly string[]): Promise<void> {

@@ -8,6 +8,8 @@ export const SYSTEMS = ["PostgreSQL", "RabbitMQ", "NATS", "Redis", "Kafka"] as c
 export type System = (typeof SYSTEMS)[number];
 
 export interface Servers {
+  /** The process that has started them. */
+  readonly pid: number;
   /** Where it answers, or why it is not here. */
   readonly at: Readonly<Record<System, { readonly url?: string; readonly missing?: string }>>;
   /** Ends them; all that they hold is gone then. */
@@ -31,6 +33,7 @@ export async function startServers(): Promise<Servers> {
   }
   if (Object.keys(at).length < SYSTEMS.length) throw new Error("the servers were not started");
   return {
+    pid: child.pid as number,
     at: at as Servers["at"],
     async stop() {
       child.stdin.end();

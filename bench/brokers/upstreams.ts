@@ -7,6 +7,7 @@ import { Producer } from "@platformatic/kafka";
 import { connect as connectAmqp } from "amqplib";
 import { Redis } from "ioredis";
 import pg from "pg";
+import { takeAmqp, takeNats, takePostgres, takeRedis, type Take } from "./alone.ts";
 import type { System } from "./servers.ts";
 
 export interface Upstream {
@@ -16,8 +17,10 @@ export interface Upstream {
   readonly source: string;
   /** Whether it hears of a message at once; its lag is measured then. */
   readonly pushes: boolean;
-  /** Resolves when upstream has all messages, in this order. */
-  fill(bodies: readonly string[]): Promise<void>;
+  /** Resolves when upstream has all messages, in this order. @param alone at the place that `take` reads, not the source */
+  fill(bodies: readonly string[], alone?: boolean): Promise<void>;
+  /** Reads what was filled in for it with the client alone, without a relay; `undefined`: that is not measured. */
+  readonly take?: Take;
   /** Resolves when upstream has the message. May be called many times at once. */
   push(body: string): Promise<unknown>;
   close(): Promise<unknown>;
@@ -56,10 +59,14 @@ async function postgres(url: string, table: "outbox" | "feed", source: string): 
     const wake = documented("outbox").slice(documented("outbox").indexOf("CREATE FUNCTION"));
     await client.query(wake.slice(0, wake.indexOf("CREATE TRIGGER")).replaceAll("outbox", "feed") + FEED_TRIGGER);
   }
-  const text = `INSERT INTO ${table} (event) SELECT unnest($1::text[])::json`;
+  // The same table, without the trigger.
+  const aside = `${table}_alone`;
+  await client.query((documented(table).split(/^-- Wakes|^CREATE FUNCTION/m, 1)[0] ?? "").replaceAll(table, aside));
+  const into = (place: string): string => `INSERT INTO ${place} (event) SELECT unnest($1::text[])::json`;
   return {
     ...{ name: table, source, pushes: true },
-    fill: (bodies) => inChunks(bodies, (chunk) => client.query(text, [chunk])),
+    fill: (bodies, alone = false) => inChunks(bodies, (chunk) => client.query(into(alone ? aside : table), [chunk])),
+    take: await takePostgres(url, aside, table === "outbox"),
     push: (body) => client.query(`INSERT INTO ${table} (event) VALUES ($1)`, [body]),
     close: () => client.end(),
   };
@@ -69,18 +76,21 @@ async function amqp(url: string): Promise<Upstream> {
   const model = await connectAmqp(url);
   model.on("error", () => {});
   const channel = await model.createConfirmChannel();
-  const send = (body: string): Promise<unknown> =>
+  await channel.assertQueue("alone", { durable: true });
+  const send = (body: string, queue = "relay"): Promise<unknown> =>
     new Promise<void>((done, fail) => {
       const options = { persistent: true, messageId: randomUUID() };
-      channel.sendToQueue("relay", Buffer.from(body), options, (error: unknown) => {
+      channel.sendToQueue(queue, Buffer.from(body), options, (error: unknown) => {
         if (error === null || error === undefined) done();
         else fail(error as Error);
       });
     });
   return {
     ...{ name: "amqp", source: `relay.fromAmqp({ url: "${url}", queue: "relay" })`, pushes: true },
-    fill: (bodies) => inChunks(bodies, (chunk) => Promise.all(chunk.map(send))),
-    push: send,
+    fill: (bodies, alone = false) =>
+      inChunks(bodies, (chunk) => Promise.all(chunk.map((body) => send(body, alone ? "alone" : "relay")))),
+    take: await takeAmqp(url, "alone"),
+    push: (body) => send(body),
     close: () => model.close(),
   };
 }
@@ -88,12 +98,14 @@ async function amqp(url: string): Promise<Upstream> {
 async function nats(url: string): Promise<Upstream> {
   const connection = await connectNats({ servers: url });
   const client = jetstream(connection);
-  const send = (body: string): Promise<unknown> => client.publish("orders.bench", body);
+  const send = (body: string, subject = "orders.bench"): Promise<unknown> => client.publish(subject, body);
   const source = `relay.fromNats({ servers: "${url}", stream: "ORDERS", consumer: "relay" })`;
   return {
     ...{ name: "nats", source, pushes: true },
-    fill: (bodies) => inChunks(bodies, (chunk) => Promise.all(chunk.map(send))),
-    push: send,
+    fill: (bodies, alone = false) =>
+      inChunks(bodies, (chunk) => Promise.all(chunk.map((body) => send(body, alone ? "alone" : "orders.bench")))),
+    take: await takeNats(url, "ALONE", "alone"),
+    push: (body) => send(body),
     close: () => connection.close(),
   };
 }
@@ -101,12 +113,14 @@ async function nats(url: string): Promise<Upstream> {
 async function redis(url: string): Promise<Upstream> {
   const client = new Redis(url);
   const source = `relay.fromRedisStream({ url: "${url}", stream: "orders", group: "relay" })`;
-  const add = (body: string): Promise<unknown> => client.xadd("orders", "*", "event", body);
+  const add = (body: string, stream = "orders"): Promise<unknown> => client.xadd(stream, "*", "event", body);
   return {
     ...{ name: "redisStream", source, pushes: true },
     // The client itself sends what is asked for at once together.
-    fill: (bodies) => inChunks(bodies, (chunk) => Promise.all(chunk.map(add))),
-    push: add,
+    fill: (bodies, alone = false) =>
+      inChunks(bodies, (chunk) => Promise.all(chunk.map((body) => add(body, alone ? "alone" : "orders")))),
+    take: await takeRedis(url, "alone"),
+    push: (body) => add(body),
     close: () => client.quit(),
   };
 }
