@@ -160,6 +160,8 @@ defineRelay({ nonsense: true });\n`,
       run(process.execPath, [command(), "init", "--plugin", kind, made(kind)], { cwd: user });
     await Promise.all(kinds.map(init));
     await expect(init("source")).rejects.toMatchObject({ code: 1 });
+    // A shell can set the variable.
+    expect(await readFile(join(made("source"), "README.md"), "utf8")).toContain('env: "MY_SOURCE_TOKEN"');
     // They have the same settings, so one run of the compiler checks all of them, and one builds for all of them.
     const settings = (kind: string, name: string) => readFile(join(made(kind), name), "utf8");
     for (const name of ["tsconfig.json", "tsconfig.build.json"])

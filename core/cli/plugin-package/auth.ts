@@ -6,7 +6,7 @@ export const AUTH = {
 import { defineRelay, secretFrom } from "relaybox";
 import { FACTORY } from "NAME";
 
-export default defineRelay({ auth: FACTORY({ secret: secretFrom({ env: "NAME_SECRET" }) }) });
+export default defineRelay({ auth: FACTORY({ secret: secretFrom({ env: "VARIABLE_SECRET" }) }) });
 `,
   source: `
 /** Takes tokens that carry their claims, signed with a shared secret. */

@@ -6,7 +6,7 @@ import { SOURCE } from "./source.ts";
 import { STORAGE } from "./storage.ts";
 import { TRANSPORT } from "./transport.ts";
 
-/** The text of a kind: `NAME` stands for the package's name, `FACTORY` for the function's. */
+/** The text of a kind: `NAME` stands for the package's name, `FACTORY` for the function's, `VARIABLE` begins variables' names. */
 export interface Template {
   /** What it does as it is written, for the README. */
   readonly about: string;
@@ -33,7 +33,9 @@ export const isPluginName = (name: string): boolean =>
 export function packageFiles(kind: PluginKind, name: string): Readonly<Record<string, string>> {
   const { about, use, source, test } = TEMPLATES[kind];
   const factory = name.replaceAll(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-  const named = (text: string): string => text.replaceAll("FACTORY", factory).replaceAll("NAME", name).trimStart();
+  const words = { FACTORY: factory, NAME: name, VARIABLE: name.replaceAll("-", "_").toUpperCase() };
+  const named = (text: string): string =>
+    text.replaceAll(/FACTORY|NAME|VARIABLE/g, (word) => words[word as keyof typeof words]).trimStart();
   const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
   const entry = { types: "./dist/index.d.ts", default: "./dist/index.js" };
   const compilerOptions = {

@@ -5,7 +5,7 @@ export const SOURCE = {
 import { defineRelay, http, secretFrom } from "relaybox";
 import { FACTORY } from "NAME";
 
-export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env: "NAME_TOKEN" }) })] });
+export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env: "VARIABLE_TOKEN" }) })] });
 `,
   source: `
 /** Takes one event a request at POST /NAME. */
