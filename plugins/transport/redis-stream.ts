@@ -62,6 +62,8 @@ export const toRedisStream = (options: ToRedisStreamOptions): Plugin<"transport"
       socketTimeout: SILENT_MS,
       keepAlive: 10_000,
       retryStrategy: () => AGAIN_MS,
+      // While the server is away, the wait for its goodbye would hold the end of the process for 2 s.
+      disconnectTimeout: 100,
       maxLoadingRetryTime: AGAIN_MS,
       reconnectOnError: (error) => error.message.startsWith("READONLY"),
       ...(tls && { tls }),

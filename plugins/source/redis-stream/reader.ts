@@ -51,6 +51,8 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
       socketTimeout: BLOCK_MS + ANSWER_MS,
       keepAlive: 10_000,
       retryStrategy: () => null,
+      // While the server is away, the wait for its goodbye would hold the end of the process for 2 s.
+      disconnectTimeout: 100,
       ...(options.tls && { tls: options.tls }),
     });
     // Without a listener an error event ends the process.
