@@ -18,7 +18,13 @@ const BODY: readonly ProblemCode[] = [
   "UNSUPPORTED_MEDIA_TYPE",
 ];
 const meta = z.strictObject({ timestamp: z.iso.datetime() });
-const params = z.object({ username: z.string().min(1).max(256).meta({ examples: ["alice"] }) });
+const params = z.object({
+  username: z
+    .string()
+    .min(1)
+    .max(256)
+    .meta({ examples: ["alice"] }),
+});
 
 interface Described {
   readonly body?: z.ZodType;
