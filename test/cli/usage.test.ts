@@ -62,7 +62,7 @@ describe("the command line", () => {
 
   it.each([
     [["strat"], 'did you mean "start"'],
-    [["subscriptions"], "list, create"],
+    [["subscriptions"], "list, show, create"],
     [["subscriptions", "lst"], 'did you mean "list"'],
     [["events", "--key", "k"], "events what?"],
     [["start", "--prot", "1"], '--prot is no option of it (did you mean "--port"?)\nSee relay start --help'],

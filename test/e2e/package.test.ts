@@ -110,7 +110,7 @@ export default defineRelay({ server: { port }, storage: sqlite(), log: { level: 
     expect(url, said).toBeDefined();
     const page = await (await fetch(`${url}/developers`)).text();
     const parts = [...new Set(page.match(/\/developers\/[\w.-]+/g))];
-    expect(parts.length).toBeGreaterThan(10);
+    expect(parts).toHaveLength(6);
     for (const path of [...parts, "/docs", "/docs/rapidoc-min.js", "/openapi.json", "/readyz"]) {
       const got = await fetch(url + path);
       // A body that is not read keeps its connection.
@@ -145,7 +145,7 @@ defineRelay({ nonsense: true });\n`,
     expect(errors).toEqual([]);
     // A name in our types that does not resolve makes them `any`, and nobody says so.
     const asked =
-      /={8} Resolving module '(?!node:)([^']+)' from '[^']*\/relaybox\/[^']*'[^]*?={8} Module name '[^']+' was (\w+)/g;
+      /={8} Resolving module '(?!node:)([^']+)' from '[^']*\/node_modules\/relaybox\/(?!node_modules)[^']*'[^]*?={8} Module name '[^']+' was (\w+)/g;
     const found = [...said.stdout.matchAll(asked)];
     expect(found.length).toBeGreaterThan(20);
     const lost = found.filter(([, , how]) => how === "not").map(([, name]) => name);

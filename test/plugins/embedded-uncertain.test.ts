@@ -36,7 +36,7 @@ it("a change that happened although its commit was uncertain is seen by caches",
     updatedAt: 0,
   };
   const put = (id: string, status: string) =>
-    storage.commit([{ op: "put", key: subscriptionKey("key_1", id), value: JSON.stringify({ ...whole, id, status }) }]);
+    storage.commit([{ op: "put", key: subscriptionKey("key_1", id), value: JSON.stringify({ id, ...whole, status }) }]);
   await put("sub_a", "active");
   expect(await cache.of("key_1")).toMatchObject([{ status: "active" }]);
   answers = false;
