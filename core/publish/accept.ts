@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
-import { holds, subscriptionsIn } from "./fanout.ts";
+import { holds, isOutdated, subscriptionsIn } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
 import { createNotices, type Notices } from "./notices.ts";
@@ -69,9 +69,6 @@ export interface Publisher extends Pick<OperationalEvents, "operational" | "acce
 type Drafts = readonly ParsedEvent[];
 const keyOf = ({ keyId }: ParsedEvent): string => keyId;
 
-/** True when its node had not heard of a change to subscriptions, which it has by now. */
-const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === "subscription:";
-
 /** How often a commit that lost against others is repeated. Each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
@@ -97,8 +94,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const parsing = parseEvents(publications, catalogue(), deps.checks?.());
-      const drafts = parsing instanceof Promise ? await parsing : parsing;
+      const drafts = await parseEvents(publications, catalogue(), deps.checks?.());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));

@@ -2,6 +2,7 @@
  * Finds the subscriptions that an event goes to, by its type and, where they have filters, by its data. This is decided
  * once, at acceptance.
  */
+import type { ConflictError } from "../model/errors.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
@@ -134,3 +135,6 @@ export function holds(subscribers: Subscribers, byKey: SubscriptionsByKey): bool
   for (const [keyId, list] of byKey) if (subscribers.of(keyId) !== list) return false;
   return true;
 }
+
+/** True when the node that lost a commit had not heard of a change to subscriptions, which it has by now. */
+export const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === "subscription:";
