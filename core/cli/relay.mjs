@@ -17,7 +17,7 @@ if (Number(process.versions.node.split(".")[0]) < 24) {
 
 /**
  * Starts this program once more, in this process, with two settings of the C library that are read at a start only: 2 pools for
- * all threads, and free memory goes back. Without them a busy time leaves up to 80 MB (`npm run bench -- memory`). Who sets
+ * all threads, and free memory goes back. Without them a busy time leaves more (bench/README.md, "Memory"). Who sets
  * them, keeps them; the container and the unit for systemd do.
  */
 function startLean() {
