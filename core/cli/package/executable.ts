@@ -41,6 +41,8 @@ export async function makeExecutable(bundle: Bundle, out: string): Promise<numbe
       assets,
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
+      // As `core/cli/relay.mjs` starts it.
+      execArgv: ["--max-semi-space-size=16"],
     };
     await writeFile(config, JSON.stringify(sea));
     await rm(part, { force: true });
