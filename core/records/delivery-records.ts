@@ -35,9 +35,22 @@ function decoded(kind: "delivery" | "attempts", text: string, first: string, key
 export function encodeDelivery(delivery: Delivery): string {
   const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
   const { order, nextAttemptAt, updatedAt } = delivery;
-  const who = { keyId, eventId, ordinal, subscriptionId };
-  const how = { status, reason, cycle, generation, order, attempts, nextAttemptAt, updatedAt };
-  return withChecksum(JSON.stringify({ ...who, ...how }).slice(1));
+  // One literal: V8 copies properties one by one where two are spread into a third.
+  const json = JSON.stringify({
+    keyId,
+    eventId,
+    ordinal,
+    subscriptionId,
+    status,
+    reason,
+    cycle,
+    generation,
+    order,
+    attempts,
+    nextAttemptAt,
+    updatedAt,
+  });
+  return withChecksum(json.slice(1));
 }
 
 /** Encodes the attempts of an ended cycle, with the delivery that they belong to. */
