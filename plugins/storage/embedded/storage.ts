@@ -36,29 +36,27 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
 
-  function commit(changes: readonly Change[]): Promise<void> {
-    if (closing !== undefined) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
+  async function commit(changes: readonly Change[]): Promise<void> {
+    if (closing !== undefined) throw new StorageError("unavailable", "the storage is closed");
     const done = store.commit(changes);
     const more = growth(changes);
-    if (lines !== undefined && more !== 0) {
-      // Counts while the commit is under way, so that nobody waits for the count.
-      lines += more;
-      done.catch(() => (lines = (lines as number) - more));
+    // Counts while the commit is under way, so that nobody waits for the count.
+    if (lines !== undefined) lines += more;
+    try {
+      await done;
+    } catch (error) {
+      if (lines !== undefined) lines -= more;
+      // It may have happened: what is kept of these records is read again.
+      if (error instanceof StorageError && error.fault === "uncertain") tell(changes, false);
+      throw error;
     }
+    tell(changes, true);
+  }
+
+  function tell(changes: readonly Change[], certain: boolean): void {
     const keys = watched(changes);
-    if (keys === undefined && taps.size === 0) return done;
-    const told = (certain: boolean): void => {
-      if (keys !== undefined) notify(keys);
-      for (const committed of taps) committed(changes, certain);
-    };
-    return done.then(
-      () => told(true),
-      (error: unknown) => {
-        // It may have happened: what is kept of these records is read again.
-        if (error instanceof StorageError && error.fault === "uncertain") told(false);
-        throw error;
-      },
-    );
+    if (keys !== undefined) notify(keys);
+    for (const committed of taps) committed(changes, certain);
   }
 
   const { getMany, range } = store;
