@@ -23,9 +23,13 @@ type Settling = [lease: Lease, changes: readonly Change[], then: Then, signal: A
  * Like `Queue.settle`, repeated until the storage takes it or the signal aborts.
  * @throws ConflictError when another holder changed the line; LeaseLostError; the signal's reason
  */
-export function settle(...args: Settling): Promise<void> {
+export async function settle(...args: Settling): Promise<void> {
   const [lease, changes, then, , deps] = args;
-  return deps.storage.queue.settle(lease, changes, then).catch((error: unknown) => settleAfter(error, ...args));
+  try {
+    await deps.storage.queue.settle(lease, changes, then);
+  } catch (error) {
+    await settleAfter(error, ...args);
+  }
 }
 
 /** Runs only after the first try failed, which is rare. */

@@ -99,10 +99,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));
       const turn: SequenceTurn = {};
-      const accepted = await store(request, drafts, turn, also).finally(() => {
+      let accepted: readonly Accepted[];
+      try {
+        accepted = await store(request, drafts, turn, also);
+      } finally {
         turn.end?.();
         leave();
-      });
+      }
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
       for (const one of accepted) reportAccepted(deps, request, one, Math.round(tookMs * 10) / 10);
@@ -151,8 +154,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (round === 0 && !holds(subscriptionCache, byKey)) continue;
       const commit = admission.began();
       try {
-        const fresh = writing.changes.length === 0 || (await commitOnce(storage, writing.changes));
-        announce(writing, fresh);
+        announce(writing, writing.changes.length === 0 || (await commitOnce(storage, writing.changes)));
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
@@ -193,8 +195,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         const ordinal = mint();
         // One time for both: this is how the relay recognises a delivery without an attempt.
         const acceptedAt = ordinalTime(ordinal);
-        const { keyId, type, data, createdAt = acceptedAt } = draft;
-        const id = draft.id ?? `evt_${ordinal}`;
+        const { keyId, type, data, createdAt = acceptedAt, id = `evt_${ordinal}` } = draft;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
         answer = answerOf(add(writing, made, fanoutOf(draft)), false);

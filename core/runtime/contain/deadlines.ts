@@ -29,7 +29,9 @@ interface Entry {
   readonly signal: AbortSignal | undefined;
   /** Ticks that found it over its time or aborted. Only the third ends it: the process itself may have stood still. */
   over: number;
-  readonly end: () => void;
+  readonly late: () => unknown;
+  readonly resolve: (value: never) => void;
+  readonly reject: (reason: unknown) => void;
 }
 const TICKS = 3;
 
@@ -43,29 +45,27 @@ export function createDeadlines(clock: Clock): CallDeadlines {
       await clock.sleep(clock.now() + TICK_MS);
       const now = clock.monotonic();
       for (const entry of entries) {
-        if ((now >= entry.until || entry.signal?.aborted === true) && ++entry.over >= TICKS) entry.end();
+        if ((now >= entry.until || entry.signal?.aborted === true) && ++entry.over >= TICKS) end(entry);
       }
     }
     ticking = false;
   }
 
+  function end(entry: Entry): void {
+    const { signal, late, resolve, reject } = entry;
+    entries.delete(entry);
+    try {
+      if (signal?.aborted) reject(signal.reason);
+      else resolve(late() as never);
+    } catch (error) {
+      reject(error);
+    }
+  }
+
   return {
     bound<T>(work: PromiseLike<T> | T, { ms, late, signal, failed }: Watched<T>): Promise<T> {
       return new Promise<T>((resolve, reject) => {
-        const entry: Entry = {
-          until: clock.monotonic() + ms + SPARE_MS,
-          signal,
-          over: 0,
-          end() {
-            entries.delete(entry);
-            try {
-              if (signal?.aborted) reject(signal.reason as Error);
-              else resolve(late());
-            } catch (error) {
-              reject(error as Error);
-            }
-          },
-        };
+        const entry = { until: clock.monotonic() + ms + SPARE_MS, signal, over: 0, late, resolve, reject };
         entries.add(entry);
         if (!ticking) void tick();
         Promise.resolve(work).then(
