@@ -44,6 +44,8 @@ export interface ProblemExtras {
   /** Whole seconds, for 429 and 503. */
   readonly retryAfter?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the log shows it as a refusal, though its status names a fault: anybody may cause it at any rate. */
+  readonly refusal?: boolean;
 }
 
 /** An error answer. Thrown anywhere below the API, which answers it as problem details. `detail` says what to do. */

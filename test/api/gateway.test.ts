@@ -260,6 +260,27 @@ describe("a request", () => {
     );
   });
 
+  it("that only says it came back writes at most 20 lines a minute, and one of them is an error", async () => {
+    await using upstream = await startUpstream();
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const headers = { ...KEY, Via: "1.1 relaybox" };
+    for (let i = 0; i < 25; i++) {
+      const got = await ask(gateway.port, "GET", "/v1/health", { headers });
+      expect([got.status, got.json.code]).toEqual([502, "UPSTREAM_UNAVAILABLE"]);
+    }
+    expect(upstream.seen).toEqual([]);
+    const lines = () => gateway.log.lines.map(({ level, message }) => `${level} ${message}`);
+    const refused = Array.from({ length: 20 }, () => "info request refused");
+    const loop = "error the upstream of the gateway leads back to the relay: change gateway.upstream";
+    expect(lines().toSorted()).toEqual([loop, ...refused]);
+    await gateway.clock.advance(60_000);
+    await ask(gateway.port, "GET", "/v1/health", { headers });
+    expect(gateway.log.lines.filter(({ level }) => level === "error").map(({ fields }) => fields)).toEqual([
+      { count: 1 },
+      { count: 25 },
+    ]);
+  });
+
   it("through a trusted proxy is known by what that proxy says", async () => {
     await using upstream = await startUpstream();
     await using gateway = await startGateway({ upstream: upstream.url, trustedProxies: ["127.0.0.1"] });

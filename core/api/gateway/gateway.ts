@@ -16,7 +16,7 @@ import { limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts"
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import { checkBody, hasUpload, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
-import { refuseLoop } from "./refuse-loop.ts";
+import { createLoopCheck } from "./refuse-loop.ts";
 import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
 import { type Answering, createUpstream, type Upstream, type UpstreamOptions } from "./upstream.ts";
 import { envelope, problemOf } from "../http/reply.ts";
@@ -60,6 +60,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const find = createFindRoute(routes);
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
   const { rest = createUpstreamRest(clock), name = "relaybox" } = deps;
+  const refuseLoop = createLoopCheck(name, deps);
   const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
   const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
 
@@ -111,7 +112,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     // In another spelling the path could name another operation. The one that is counted must be the one that is forwarded.
     if (path === undefined || find(call.method, path) !== route)
       throw new Problem("NOT_FOUND", "There is no such path.");
-    refuseLoop(call.req.rawHeaders, name, log);
+    refuseLoop(call.req.rawHeaders);
     const pairs = pairsOf(call);
     const row = `${route.method} ${route.path}`;
     const callers = callersOf(credentialsIn(pairs, keyHeader, "authorization"), call.address);
@@ -120,7 +121,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (upstream !== undefined) return await forward(upstream, call, { path, row, pairs, callers, verdict });
       if (route.path !== "/v1/health") {
         const detail = "The operator has named no upstream (gateway.upstream) to answer this.";
-        throw new Problem("UPSTREAM_NOT_CONFIGURED", detail, { retryAfter: NOT_CONFIGURED_S });
+        throw new Problem("UPSTREAM_NOT_CONFIGURED", detail, { retryAfter: NOT_CONFIGURED_S, refusal: true });
       }
       const reply = envelope({ data: { status: "ok" } }, clock.now());
       return { ...reply, headers: { ...verdict?.headers } };

@@ -43,6 +43,8 @@ export interface ServedRequest {
   limitHeaders: Readonly<Record<string, string>> | undefined;
   /** The problem that it is answered with. */
   code: ProblemCode | undefined;
+  /** Whether that problem is logged as a refusal, whatever its status. */
+  refusal: boolean;
   /** The status that it is answered with; undefined where its endpoint streams, or where the client is gone. */
   status: number | undefined;
 }
@@ -57,9 +59,6 @@ export interface Counted {
   readonly verdict?: LimitVerdict | undefined;
 }
 const NOT_COUNTED: Counted = {};
-
-/** Problems from 500 on that are no fault. Anybody may cause the second one at any rate, so it is logged as a refusal. */
-const EXPECTED: ReadonlySet<ProblemCode | undefined> = new Set(["SHUTTING_DOWN", "UPSTREAM_NOT_CONFIGURED"]);
 
 export interface Pipeline {
   begin(call: Call): ServedRequest;
@@ -132,7 +131,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     } catch (failure) {
       problem = problemOf(failure);
     }
-    if (problem.status >= 500 && !EXPECTED.has(problem.code)) {
+    if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN" && problem.extras.refusal !== true) {
       const fault = error instanceof Error ? error : new Error(String(error));
       log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
     }
@@ -150,6 +149,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const problem = await judged(error, call);
     const limiter = error instanceof Refused ? error : undefined;
     exchange.code = problem.code;
+    exchange.refusal = problem.extras.refusal === true;
     exchange.limitHeaders = (counted.verdict ?? limiter?.verdict)?.headers;
     if (problem.status === 429) tellRefused(problem, call, limiter?.principal ?? counted.principal);
     const free = problem.status >= 500 || problem.code === "PROVIDER_BACKPRESSURE";
@@ -165,6 +165,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       counted: NOT_COUNTED,
       limitHeaders: undefined,
       code: undefined,
+      refusal: false,
       status: undefined,
     }),
 
@@ -197,12 +198,12 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       }
     },
 
-    report({ call, startedAt, where, counted, code, status }) {
+    report({ call, startedAt, where, counted, code, refusal, status }) {
       if (status === undefined) return;
       const durationMs = clock.monotonic() - startedAt;
       metrics.count("http_requests", { route: where, status: String(status) });
       metrics.observe("request_seconds", durationMs / 1_000);
-      const known = counted.principal !== undefined || (status >= 500 && code !== "UPSTREAM_NOT_CONFIGURED");
+      const known = counted.principal !== undefined || (status >= 500 && !refusal);
       // A publish that is stored has its log line already.
       if (!known && code === undefined) return;
       const fields = {
