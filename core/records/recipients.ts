@@ -161,7 +161,3 @@ export async function* everyRecipient(
 ): AsyncGenerator<readonly Recipient[]> {
   for (let from = 0; from < deliveryCount(event); from += limit) yield await recipients.slice(event, from, limit);
 }
-
-export async function* everyRecipientId(...of: Parameters<typeof everyRecipient>): AsyncGenerator<string> {
-  for await (const page of everyRecipient(...of)) for (const { id } of page) yield id;
-}

@@ -57,14 +57,14 @@ export async function commitOf(
 ): Promise<ReplayCommit> {
   const entering = replayed.filter(enters).map(lineOf);
   const { placed, heads, changes: more } = entering.length > 0 ? await enterSequences(storage, entering) : NOBODY;
-  const places = new Map(placed.map((line) => [line.ordinal, line]));
+  const places = new Map(placed.map((line) => [nameOf(line), line]));
   // Old lines first: a new one may have the same key.
   const changes: Change[] = replayed.flatMap(({ stale }) => (stale === undefined ? [] : [dropDue(stale)]));
   for (const change of more) changes.push(change);
   const dues: Due[] = [...heads];
   for (const one of replayed) {
     const { delivery, was, next, dueAt, waits } = one;
-    const line = places.get(next.ordinal);
+    const line = places.get(nameOf(next));
     for (const change of replayChanges(delivery, was, line === undefined ? next : { ...next, order: line.order }))
       changes.push(change);
     if (line !== undefined) continue;
@@ -79,6 +79,9 @@ export async function commitOf(
   }
   return { changes, dues };
 }
+
+const nameOf = ({ subscriptionId, ordinal }: Pick<Due, "subscriptionId" | "ordinal">): string =>
+  `${subscriptionId} ${ordinal}`;
 
 /** Whether it enters its sequence: one whose turn it is, or that waits for it, is there already. */
 const enters = ({ delivery, next, stale, waits }: Replayed): boolean =>

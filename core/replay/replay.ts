@@ -9,11 +9,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { reopened, reopening } from "../records/fanout-row.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { createRecipients, everyRecipientId, type Recipients } from "../records/recipients.ts";
+import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
-import { readCurrent } from "./current-delivery.ts";
-import { commitOf, withOrder } from "./replay-order.ts";
+import { readCurrent, type CurrentDelivery } from "./current-delivery.ts";
+import { commitOf, withOrder, type Replayed } from "./replay-order.ts";
 import {
   createBulkReplay,
   replayedDelivery,
@@ -59,38 +59,57 @@ export function createReplay(deps: {
 }): Replay {
   const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
 
+  /** Reads those of an event's deliveries that can be moved. */
+  async function movable(
+    subs: readonly Subscription[],
+    at: ReplayPosition,
+    options: ReplayEventOptions,
+  ): Promise<readonly { readonly sub: Subscription; readonly current: CurrentDelivery }[]> {
+    const read = subs.map((sub) => {
+      const place = { id: at.eventId, keyId: sub.keyId, ordinal: at.ordinal };
+      return readCurrent(storage, place, sub.id).then((current) => ({ sub, current }));
+    });
+    return (await Promise.all(read)).flatMap(({ sub, current }) =>
+      current !== undefined && replayable(current.delivery, sub, options) ? [{ sub, current }] : [],
+    );
+  }
+
   /**
-   * Moves one delivery.
-   * @param dueFrom returns when it is due by the clock's reading, which is taken when the line is written
-   * @returns whether it could be moved
+   * Moves deliveries of one event in one commit, or one by one where something changed meanwhile.
+   * @param dueFrom returns when they are due by the clock's reading, which is taken when the lines are written
+   * @returns how many were moved
    */
   async function move(
-    sub: Subscription,
+    subs: readonly Subscription[],
     at: ReplayPosition,
     dueFrom: (now: number) => number,
     options: ReplayEventOptions,
-  ): Promise<boolean> {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const place = { id: at.eventId, keyId: sub.keyId, ordinal: at.ordinal };
-      const current = await readCurrent(storage, place, sub.id);
-      if (current === undefined || !replayable(current.delivery, sub, options)) return false;
-      const opened = await reopening(storage, sub.keyId, at.ordinal);
-      if (opened === undefined) return false;
-      const { delivery, text, line: stale, waits } = current;
+  ): Promise<number> {
+    for (let tries = subs.length > 1 ? TRIES - 1 : 0; tries < TRIES; tries++) {
+      const found = await movable(subs, at, options);
+      const keyId = found[0]?.sub.keyId;
+      const opened = keyId === undefined ? undefined : await reopening(storage, keyId, at.ordinal);
+      if (opened === undefined) return 0;
       const now = clock.now();
       const dueAt = dueFrom(now);
-      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
-      const { changes, dues } = await commitOf(storage, [{ delivery, was: text, next, dueAt, stale, waits }]);
+      const replayed = found.map(async ({ sub, current: { delivery, text, line, waits } }): Promise<Replayed> => {
+        const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
+        return { delivery, was: text, next, dueAt, stale: line, waits };
+      });
+      const { changes, dues } = await commitOf(storage, await Promise.all(replayed));
       try {
         await storage.commit([...changes, ...opened, ...(options.also ?? [])]);
         storage.queue.add(dues);
-        return true;
+        return found.length;
       } catch (error) {
         // Changed meanwhile: read again.
         if (!(error instanceof ConflictError)) throw error;
       }
     }
-    return false;
+    let moved = 0;
+    if (subs.length > 1)
+      for (const sub of subs) moved += await move([sub], at, dueFrom, moved === 0 ? options : { ...options, also: [] });
+    return moved;
   }
 
   /** Makes a delivery for a subscription that had none of this event, so that a new subscriber can get old events. */
@@ -128,6 +147,16 @@ export function createReplay(deps: {
     }
   }
 
+  /** Replays one event for the subscription that is named. */
+  async function one(event: RelayEvent, text: string, id: string, options: ReplayEventOptions): Promise<number> {
+    const sub = await subscriptionCache.get(event.keyId, id);
+    if (!isLive(sub)) throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
+    if (sub.status !== "active") return 0;
+    const place = { eventId: event.id, ordinal: event.ordinal };
+    if (await recipients.has(event, id)) return await move([sub], place, (now) => now, options);
+    return wants(sub, event.type) && (await make(sub, event, text, options.also ?? [])) ? 1 : 0;
+  }
+
   return {
     async event(keyId, eventId, options = {}) {
       const located = await locateEvent(storage, keyId, eventId);
@@ -135,20 +164,20 @@ export function createReplay(deps: {
       const { event, text } = located;
       if (located.damaged)
         throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged, so it cannot be sent.");
+      const place = { eventId, ordinal: event.ordinal };
       const named = options.subscriptionId;
       let moved = 0;
-      for await (const id of named === undefined ? everyRecipientId(recipients, event) : [named]) {
-        const sub = await subscriptionCache.get(keyId, id);
-        if (named !== undefined && !isLive(sub))
-          throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
-        if (!isLive(sub) || sub.status !== "active") continue;
-        const once = moved === 0 ? options : { ...options, also: [] };
-        const had = named === undefined || (await recipients.has(event, id));
-        const done = had
-          ? await move(sub, { eventId, ordinal: event.ordinal }, (now) => now, once)
-          : wants(sub, event.type) && (await make(sub, event, text, once.also ?? []));
-        if (done) moved++;
-      }
+      if (named !== undefined) moved = await one(event, text, named, options);
+      else
+        for await (const page of everyRecipient(recipients, event)) {
+          const active: Subscription[] = [];
+          for (const { id } of page) {
+            const sub = await subscriptionCache.get(keyId, id);
+            if (isLive(sub) && sub.status === "active") active.push(sub);
+          }
+          const once = moved === 0 ? options : { ...options, also: [] };
+          if (active.length > 0) moved += await move(active, place, (now) => now, once);
+        }
       if (moved === 0) {
         throw new Problem(
           "NOT_REPLAYABLE",
@@ -158,7 +187,11 @@ export function createReplay(deps: {
       return moved;
     },
 
-    failed: createBulkReplay({ storage, clock, move: (sub, at, dueFrom) => move(sub, at, dueFrom, {}) }),
+    failed: createBulkReplay({
+      storage,
+      clock,
+      move: async (sub, at, dueFrom) => (await move([sub], at, dueFrom, {})) > 0,
+    }),
   };
 }
 

@@ -124,6 +124,40 @@ describe("an event for more subscriptions than a commit holds", () => {
     expect(await test.status(id)).toBe("delivered");
   });
 
+  it("goes again in few commits, also where one of its deliveries changes meanwhile", async () => {
+    const { test, ids } = await room(30);
+    await using _ = test;
+    test.otherwise = replied(500);
+    const id = await publish(test);
+    await test.start();
+    await until(wide.ended(test, id));
+    const { commit } = test.storage;
+    const sizes: number[] = [];
+    let first = true;
+    test.storage.commit = async (changes) => {
+      if (first) {
+        first = false;
+        const subscription = (await test.parts.subscriptionCache.get("key_1", ids[7] as string)) as never;
+        await test.parts.replay.failed({ subscription, limit: 1, perSecond: 1_000 });
+      }
+      sizes.push(changes.length);
+      return commit(changes);
+    };
+    test.otherwise = replied(200);
+    const also = [{ op: "put", key: "audit:key_1:x", value: "{}" }] as const;
+    expect(await test.parts.replay.event("key_1", id, { also })).toBe(29);
+    await until(wide.ended(test, id));
+    expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(ids, "delivered"));
+    expect(test.sent).toHaveLength(60);
+    // The second time nothing changes meanwhile.
+    sizes.length = 0;
+    expect(await test.parts.replay.event("key_1", id, { force: true, also })).toBe(30);
+    expect(sizes).toHaveLength(1);
+    await until(wide.ended(test, id));
+    expect(test.sent).toHaveLength(90);
+    expect(await wide.faults(test.storage)).toEqual([]);
+  });
+
   it("is made for a new subscriber by a replay, beside its own list", async () => {
     const { test, ids } = await room(8);
     await using _ = test;
