@@ -1,6 +1,6 @@
 /**
- * Refills the queue from storage, at start and on a timer, deletes what has expired, and lets deliveries go on that are
- * held up for no reason any more.
+ * Refills the queue from storage, at start and on a timer, deletes what has expired or shortens it where a clock was wrong,
+ * and lets deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseExpiryKey } from "../model/keys.ts";
@@ -8,10 +8,14 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { skipForgotten } from "../records/held.ts";
+import { shortenExpiries } from "../records/shorten-expiries.ts";
 import { tryCommit } from "../records/try-commit.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
+/** A wall clock that was not set by more than `SET_MS` for so long, ms, is right. */
+const STEADY_MS = 3_600_000;
+const SET_MS = 60_000;
 
 export interface Sweeper {
   /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
@@ -51,12 +55,27 @@ export function createSweeper(deps: {
     );
   }
 
+  /** Monotonic ms since which the wall clock was not set, and how far it is ahead of the monotonic one. */
+  let steady = { since: clock.monotonic(), offset: clock.now() - clock.monotonic(), looked: false };
+
+  /** Once an hour after the start, and after each time at which the clock was set. */
+  async function shorten(): Promise<void> {
+    const since = clock.monotonic();
+    const offset = clock.now() - since;
+    if (Math.abs(offset - steady.offset) > SET_MS) steady = { since, offset, looked: false };
+    if (steady.looked || since - steady.since < STEADY_MS) return;
+    const count = await shortenExpiries(storage, clock.now());
+    steady.looked = true;
+    if (count > 0) log.info("what a clock that was ahead had stored ends in a day", { count });
+  }
+
   async function run(): Promise<void> {
     for (;;) {
       await clock.sleep(clock.now() + SWEEP_MS, stopping.signal);
       try {
         await storage.queue.sweep();
         await expire();
+        await shorten();
         const skipped = await skipForgotten(storage);
         if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { count: skipped });
       } catch (error) {

@@ -38,7 +38,7 @@ describe("an Idempotency-Key", () => {
     let used = false;
     test.storage.range = async (prefix, options) => {
       const page = await range(prefix, options);
-      if (prefix !== "expiry:" || used || test.clock.now() < Number(page[0]?.key.slice(7, 20))) return page;
+      if (prefix !== "expiry:" || used || !(test.clock.now() >= Number(page[0]?.key.slice(7, 20)))) return page;
       used = true;
       // The sweep has seen the old row; the publisher comes before it drops what the row names.
       await accept(test, 2);
@@ -48,6 +48,34 @@ describe("an Idempotency-Key", () => {
     expect(used).toBe(true);
     expect(await rows(test)).toEqual([1, 1]);
     expect((await accept(test, 2))[0]?.duplicate).toBe(true);
+  });
+
+  it("that a clock a year ahead has stored is free again a day and an hour after the clock was set right", async () => {
+    await using test = await testPath();
+    await test.start();
+    await test.clock.step(365 * DAY_MS);
+    const [first] = await accept(test, 1);
+    await test.clock.step(-365 * DAY_MS);
+    await test.clock.advance(3_600_000);
+    expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
+    await test.clock.advance(DAY_MS - 60_000);
+    expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
+    await test.clock.advance(180_000);
+    expect(await rows(test)).toEqual([0, 0]);
+    expect((await accept(test, 2))[0]?.duplicate).toBe(false);
+  });
+
+  it("is as long remembered when the clock is a year behind for a while, or an hour ahead", async () => {
+    await using test = await testPath();
+    await test.start();
+    await test.clock.step(3_600_000);
+    const [first] = await accept(test, 1);
+    await test.clock.step(-3_600_000);
+    await test.clock.step(-365 * DAY_MS);
+    await test.clock.advance(3_000_000);
+    await test.clock.step(365 * DAY_MS);
+    await test.clock.advance(DAY_MS - 3_000_001);
+    expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
   });
 
   it("is dropped with thousands of others, a page at a time", async () => {
