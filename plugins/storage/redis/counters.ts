@@ -2,16 +2,17 @@
 import type { LimitCode, Take, WindowResult, WindowState } from "../../../core/model/windows.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 import { type Calls, script } from "./calls.ts";
-import { GIVE_BACK, TAKE } from "./limiter-lua.ts";
+import { CALLERS, GIVE_BACK, TAKE } from "./limiter-lua.ts";
 import type { Now } from "./time-argument.ts";
 
 const SCRIPTS = { take: script(TAKE), giveBack: script(GIVE_BACK) };
 const CODES: readonly (LimitCode | undefined)[] = [undefined, "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"];
 
-export function sharedCounters(calls: Calls, now: Now): Counters {
+/** @param most callers that are held */
+export function sharedCounters(calls: Pick<Calls, "run">, now: Now, most = CALLERS): Counters {
   return {
     async take(takes) {
-      const args = [now(), ...takes.flatMap(flatten)];
+      const args = [now(), most, ...takes.flatMap(flatten)];
       const rows = (await calls.run(SCRIPTS.take, args, { repeatable: false, changes: false })) as number[][];
       return rows.map(taken);
     },

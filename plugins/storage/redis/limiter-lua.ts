@@ -1,10 +1,20 @@
 /**
  * Decides the two-window rule inside Redis, on the server's clock: `decide`, `readWindow` and `giveBack` of
- * `core/model/windows.ts`, line by line. Idle entries expire by themselves.
+ * `core/model/windows.ts`, line by line. Idle entries expire by themselves, and where there are too many callers, those that
+ * are idle soonest go before that.
  */
 import { CLOCK } from "./clock-lua.ts";
 
+/** Callers that are held at most, each for one endpoint. */
+export const CALLERS = 100_000;
+/** Callers that are forgotten together. */
+const FORGOTTEN = 100;
+
 const COMMON = `${CLOCK}
+-- Callers by the time at which they are idle: those that may be forgotten, and those that are full or suspended.
+local FREE, BOUND = P .. ':callers', P .. ':callers:bound'
+-- The shared entry for new callers while all that are held are full or suspended.
+local CROWD = '\\0crowd'
 
 local NAMES = {'sustainedStart', 'sustainedCount', 'burstStart', 'burstCount', 'refusedStart', 'refusedCount', 'suspendedUntil', 'strikes', 'struckAt'}
 
@@ -28,10 +38,12 @@ end
 `;
 
 /**
- * now, then ten arguments per take: key, sustained limit and ms, burst limit and ms, refusals (0: none), window,
+ * now, most callers, then ten arguments per take: key, sustained limit and ms, burst limit and ms, refusals (0: none), window,
  * suspend, most, forget.
  */
 export const TAKE = `${COMMON}
+local most = tonumber(ARGV[2])
+
 local function used(start, count, windowMs)
   if now < start + windowMs then return count end
   return 0
@@ -99,15 +111,38 @@ local function keep(tally, take)
   if tally.refusedCount > 0 then until_ = math.max(until_, tally.refusedStart + take.aMs) end
   if tally.strikes > 0 then until_ = math.max(until_, tally.struckAt + take.forgetMs) end
   store(take.key, tally, until_ - now)
+  if take.key == CROWD then return end
+  local full = used(tally.sustainedStart, tally.sustainedCount, take.sMs) >= take.sLimit
+    or used(tally.burstStart, tally.burstCount, take.bMs) >= take.bLimit
+  local bound = full or now < tally.suspendedUntil
+  redis.call('ZADD', bound and BOUND or FREE, until_, take.key)
+  redis.call('ZREM', bound and FREE or BOUND, take.key)
+end
+
+-- Its own entry, or the shared one when there is no room.
+local function place(key)
+  if redis.call('EXISTS', P .. ':n:' .. key) == 1 then return key end
+  redis.call('ZREMRANGEBYSCORE', FREE, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', BOUND, '-inf', now)
+  if redis.call('ZCARD', FREE) + redis.call('ZCARD', BOUND) < most then return key end
+  local idle = redis.call('ZRANGE', FREE, 0, ${FORGOTTEN - 1})
+  if #idle == 0 then return CROWD end
+  for _, one in ipairs(idle) do
+    redis.call('UNLINK', P .. ':n:' .. one)
+    redis.call('ZREM', FREE, one)
+  end
+  return key
 end
 
 local takes, before, after, taken, refused = {}, {}, {}, {}, false
-for i = 2, #ARGV, 10 do
+for i = 3, #ARGV, 10 do
   local n = #takes + 1
   takes[n] = {
-    key = ARGV[i], sLimit = tonumber(ARGV[i + 1]), sMs = tonumber(ARGV[i + 2]), bLimit = tonumber(ARGV[i + 3]), bMs = tonumber(ARGV[i + 4]),
+    key = place(ARGV[i]), sLimit = tonumber(ARGV[i + 1]), sMs = tonumber(ARGV[i + 2]), bLimit = tonumber(ARGV[i + 3]), bMs = tonumber(ARGV[i + 4]),
     refusals = tonumber(ARGV[i + 5]), aMs = tonumber(ARGV[i + 6]), suspendMs = tonumber(ARGV[i + 7]), maxMs = tonumber(ARGV[i + 8]), forgetMs = tonumber(ARGV[i + 9]),
   }
+  -- One caller's abuse would suspend all the others.
+  if takes[n].key == CROWD then takes[n].refusals = 0 end
   before[n] = load(takes[n].key)
   after[n], taken[n] = decide(before[n], takes[n])
   if taken[n][1] ~= 0 then refused = true end
@@ -123,6 +158,7 @@ return taken
 export const GIVE_BACK = `${COMMON}
 for i = 2, #ARGV, 5 do
   local key, ttl = ARGV[i], redis.call('PTTL', P .. ':n:' .. ARGV[i])
+  if ttl <= 0 then key, ttl = CROWD, redis.call('PTTL', P .. ':n:' .. CROWD) end
   if ttl > 0 then
     local tally = load(key)
     local sMs, sStart, bMs, bStart = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
