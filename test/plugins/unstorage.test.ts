@@ -144,6 +144,28 @@ describe("unstorage(driver) when the process dies", () => {
   });
 });
 
+it("writes full batches of many publishers as items that fit into memory, and small ones together", async () => {
+  const journals: number[] = [];
+  const inner = memoryDriver();
+  const driver: Driver = {
+    ...inner,
+    setItem: (name, value, options) => {
+      if (name.includes("journal")) journals.push(value.length);
+      return inner.setItem?.(name, value, options);
+    },
+  };
+  const storage = await unstorage(driver).setup(pluginContext(clock, "/nonexistent"));
+  const commit = (n: number, value: string) =>
+    storage.commit(["a", "b"].map((part) => ({ op: "put", key: `event:k:${n}${part}`, value })));
+  const half = "x".repeat(4 * 1024 * 1024);
+  await Promise.all(Array.from({ length: 8 }, (_, n) => commit(n, half)));
+  expect(Math.max(...journals)).toBeLessThan(3 * half.length);
+  expect(await storage.range("event:k:", { limit: 20 })).toHaveLength(16);
+  journals.length = 0;
+  await Promise.all(Array.from({ length: 100 }, (_, n) => commit(n, "small")));
+  expect(journals).toHaveLength(1);
+});
+
 describe("unstorage(driver) says what it cannot promise", () => {
   it("warns once at start, and calls itself volatile", async () => {
     const log = quietLog();

@@ -7,15 +7,17 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { judgeGroup, type PendingCommit } from "../embedded/group.ts";
+import { groupLength } from "../embedded/group-length.ts";
 import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
-import { groupLength } from "./group-length.ts";
 import type { Journal } from "./journal.ts";
 import { readConditions } from "./known.ts";
 import { type Halves, readRange } from "./merge.ts";
 import { assertKey } from "./file-names.ts";
 import type { Overlay } from "./overlay.ts";
 
+/** Most commits that share one fsync. */
+const GROUP = 512;
 /** Files are brought up to date at most this long after a commit. */
 const LAG_MS = 1_000;
 /** …or as soon as this many keys wait for them. */
@@ -101,7 +103,7 @@ export class Store {
     // Commits of the same turn share the first group.
     await Promise.resolve();
     while (this.#pending.length > 0) {
-      const group = this.#pending.splice(0, groupLength(this.#pending));
+      const group = this.#pending.splice(0, groupLength(this.#pending, GROUP));
       try {
         await this.#room();
         await this.#commitGroup(group);

@@ -7,6 +7,7 @@ import { StorageError } from "../../../core/model/errors.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { judgeGroup, type PendingCommit } from "../embedded/group.ts";
+import { groupLength } from "../embedded/group-length.ts";
 import { pool } from "../embedded/parallel.ts";
 import { sortedMap } from "../embedded/sorted-map.ts";
 import type { EmbeddedStore } from "../embedded/storage.ts";
@@ -15,7 +16,7 @@ import { listKeys, probeDriver, readJournal, type Writes } from "./start.ts";
 
 /** Items read or written at once. */
 const AT_ONCE = 16;
-/** Commits that share one journal. */
+/** Most commits that share one journal. */
 const GROUP = 256;
 
 /** @throws StartError 78 when the driver does not keep what it gets */
@@ -125,7 +126,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
   async function commitAll(): Promise<void> {
     await Promise.resolve();
     while (pending.length > 0) {
-      const group = pending.splice(0, GROUP);
+      const group = pending.splice(0, groupLength(pending, GROUP));
       try {
         await commitGroup(group);
       } catch (error) {
