@@ -72,6 +72,8 @@ export function createNotices(deps: {
   const { one, storage, clock, log } = deps;
   const kept = new Map<string, Kept>();
   const writes = new Set<Promise<void>>();
+  /** What is being reported in commits of its own. */
+  const telling = new Set<string>();
 
   function hold(notice: Notice, ms: number): void {
     const name = nameOf(notice);
@@ -170,12 +172,17 @@ export function createNotices(deps: {
 
   /** Never rejects. */
   function told(notice: Notice): Promise<void> {
+    const name = nameOf(notice);
+    telling.add(name);
     const done = commitWith([], notice)
       .catch((error: unknown) => {
         log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
         hold(notice, AGAIN_MS);
       })
-      .finally(() => writes.delete(done));
+      .finally(() => {
+        writes.delete(done);
+        telling.delete(name);
+      });
     writes.add(done);
     return done;
   }
@@ -184,8 +191,11 @@ export function createNotices(deps: {
     prepare,
     commitWith,
     tell(notice) {
-      const quiet = (kept.get(nameOf(notice))?.quietUntil ?? 0) - clock.monotonic();
-      if (quiet > 0 && notice.ends === undefined) hold(notice, quiet);
+      const name = nameOf(notice);
+      const quiet = (kept.get(name)?.quietUntil ?? 0) - clock.monotonic();
+      // Thousands may come before the first of them is stored.
+      const wait = telling.has(name) ? Math.max(quiet, AGAIN_MS) : quiet;
+      if (wait > 0 && notice.ends === undefined) hold(notice, wait);
       else void told(notice);
     },
     async flush() {

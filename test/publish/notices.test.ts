@@ -55,6 +55,26 @@ async function attempt(test: TestPath): Promise<void> {
   await stored(test);
 }
 
+it("thousands of one notice at once cost no more than the first of them, and are counted", async () => {
+  await using test = await watched();
+  const { notices } = test.parts.publisher;
+  const { getMany } = test.storage;
+  let reads = 0;
+  test.storage.getMany = (keys) => {
+    if (keys.some((key) => key.startsWith("eventid:"))) reads++;
+    return getMany(keys);
+  };
+  const notice = { type: "relay:subscription.failing", keyId: "key_1", about: test.bad, data: {} } as const;
+  for (let n = 0; n < 3_000; n++) notices.tell(notice);
+  await stored(test);
+  expect(reads).toBeLessThanOrEqual(2);
+  const heard = () => told(test, "relay:subscription.failing").filter(({ to }) => to === test.listener);
+  expect(heard()).toHaveLength(1);
+  await test.clock.advance(HOUR);
+  await test.look();
+  expect(heard().map(({ data }) => data["heldBack"])).toEqual([undefined, 2_998]);
+});
+
 describe("a circuit breaker", () => {
   it("that opens and closes is reported to its key and to the operator, who reads whose it is", async () => {
     await using test = await watched();
