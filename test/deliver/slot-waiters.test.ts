@@ -37,6 +37,17 @@ describe("subscriptions that wait for a slot", () => {
     expect(waiters.next(() => true, false)?.receiver).toBe(calm);
   });
 
+  it("are next when their attempts take less time, where their keys hold about as many slots", () => {
+    const waiters = new SlotWaiters<unknown>();
+    const [long] = waiting(waiters, "long", 1, 3_000) as [ReceiverSpeed];
+    const [short] = waiting(waiters, "short", 1, 1_100) as [ReceiverSpeed];
+    // By time it holds less than half as much, though it has one slot more.
+    [long.key.slow, short.key.slow] = [3, 4];
+    expect(waiters.next(() => true, true)?.receiver).toBe(short);
+    short.key.slow = 12;
+    expect(waiters.next(() => true, true)?.receiver).toBe(long);
+  });
+
   it("are each found in time, even when only one of thousands fits", () => {
     const waiters = new SlotWaiters<unknown>();
     const all = [...waiting(waiters, "a", 4_000), ...waiting(waiters, "b", 300), ...waiting(waiters, "c", 10)];

@@ -67,6 +67,27 @@ describe("retention by key and type", () => {
     expect((await test.storage.range("event:key_y:")).length).toBe(2);
   });
 
+  it("deletes many events together, in as few reads and commits as their size allows", async () => {
+    await using test = await testPath();
+    const data = "x".repeat(1_000);
+    for (let n = 0; n < 1_200; n++) await test.publish("deposit:paid", { data });
+    await test.clock.advance(2 * DAY);
+    const { range, commit } = test.storage;
+    const did = { reads: 0, commits: 0 };
+    test.storage.range = (prefix, options) => {
+      if (prefix.startsWith("event:")) did.reads++;
+      return range(prefix, options);
+    };
+    test.storage.commit = (changes) => {
+      did.commits++;
+      return commit(changes);
+    };
+    const work = test.parts.retention.run({ deliveredAfterMs: DAY }, now);
+    expect(await work).toBe(1_200);
+    expect(did.reads).toBeLessThanOrEqual(5);
+    expect(did.commits).toBeLessThanOrEqual(6);
+  });
+
   it("looks again at everything when a key gets a rule of its own", async () => {
     await using test = await testPath();
     await test.publish();
