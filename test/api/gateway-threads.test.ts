@@ -1,6 +1,7 @@
 // The gateway in several threads of one process: what one of them learns of the upstream holds for all, and so do its bounds.
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { BroadcastChannel } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { defaultRows } from "../../config/limits.ts";
 import { createApp } from "../../core/api/http/app.ts";
@@ -35,10 +36,19 @@ async function startThreads(count: number, upstream: string) {
       return { gateway, listening: await listen(app, server) };
     }),
   );
+  let told = 0;
+  const channel = new BroadcastChannel(`${feed} rest`);
+  channel.onmessage = () => void told++;
   return {
     clock,
+    /** Resolves when the threads have told each other so often. */
+    async whenTold(times: number) {
+      await until(() => told >= times);
+      await new Promise((turned) => setImmediate(turned));
+    },
     ports: made.map(({ listening }) => listening.port),
     async [Symbol.asyncDispose]() {
+      channel.close();
       await Promise.all(made.map(({ listening }) => listening.close(200)));
       await Promise.all(made.map(({ gateway }) => gateway.dispose()));
     },
@@ -57,13 +67,13 @@ describe("an upstream behind several threads", () => {
       return [got.status, got.headers["retry-after"]];
     };
     expect(await asked(0, "one")).toEqual([429, "30"]);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await relay.whenTold(1);
     expect([await asked(1, "one"), await asked(2, "two")]).toEqual(Array(2).fill([429, "30"]));
     expect(upstream.seen).toHaveLength(1);
     await relay.clock.advance(30_000);
     status = 429;
     expect(await asked(1, "one")).toEqual([429, "30"]);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await relay.whenTold(2);
     expect(await asked(2, "one")).toEqual([429, "30"]);
     expect(upstream.seen).toHaveLength(2);
     status = 200;
