@@ -152,6 +152,16 @@ export function describeCounters(it: Register & { readonly skip: Register }, har
     expect(third.sustained.remaining).toBe(5);
   });
 
+  timed("nor to a minute that began later", async () => {
+    const counters = await harness.open();
+    const ask = take(harness.key(), 3, 3);
+    const first = await counters.take([ask]);
+    await advance(60_000);
+    await one(counters, ask);
+    await counters.giveBack([ask], first);
+    expect((await one(counters, ask)).sustained.remaining).toBe(1);
+  });
+
   timed("a second strike lasts twice as long, up to the most; a day later strikes are forgotten", async () => {
     const counters = await harness.open();
     const ask = take(harness.key(), 6, 1, { ...ABUSE, refusals: 1 });

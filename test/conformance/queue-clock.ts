@@ -135,6 +135,15 @@ export function clockLaws({ open, reopen, law, harness }: Bench): void {
         );
     }
 
+  law("a stored retry waits no longer than it says, however far ahead its time is", async () => {
+    const storage = await open();
+    const dues = [0, 10].map((seconds, n) => retry("a", n, clock.now() + 24 * HOUR, seconds * SECOND));
+    await storage.commit(dues.map(lineOf));
+    await storage.queue.sweep();
+    expect(keys(await claimed(storage, 1, SLACK))).toEqual(keys(dues.slice(0, 1)));
+    expect(keys(await claimed(storage, 1, 10 * SECOND))).toEqual(keys(dues.slice(1)));
+  });
+
   law(
     "a clock that was a day ahead for a moment delays neither what came then nor what comes after",
     async () => {

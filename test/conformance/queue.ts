@@ -115,6 +115,15 @@ export function queueLaws(bench: Bench): void {
     expect(count(await claim(storage.queue, { limit: 3 }))).toEqual({ sub_a: 1, sub_d: 1, sub_e: 1 });
   });
 
+  law("serves every subscription before one of them twice, also where a claim has room for few", async () => {
+    const storage = await open();
+    const names = ["a", "b", "c", "d", "e", "f"];
+    await enqueue(storage, ...names.flatMap((name) => [1, 2, 3, 4].map((n) => due(name, n, now()))));
+    const served = [];
+    for (let n = 0; n < 3; n++) served.push(...(await claim(storage.queue, { limit: 2 })));
+    expect(Object.keys(count(served)).toSorted()).toEqual(names.map((name) => `sub_${name}`));
+  });
+
   law("leaves a subscription alone that has enough under way", async () => {
     const storage = await open();
     await enqueue(storage, ...Array.from({ length: 20 }, (_, i) => due("a", i, now())), due("b", 1, now()));

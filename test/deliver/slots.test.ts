@@ -45,6 +45,12 @@ describe("slots", () => {
     expect(made.slots.free()).toBe(0);
   });
 
+  it("are four at a time for a receiver of which nothing is known yet", async () => {
+    const made = table(64, 16);
+    for (let i = 0; i < 4; i++) made.take("new");
+    expect(made.admit("new")).toBe(0);
+  });
+
   it("are held by slow ones to a half at most, and a quick one finds one at once", async () => {
     const made = table(64, 16);
     const slow = many("slow", 40);
@@ -82,6 +88,20 @@ describe("slots", () => {
     const made = table(64, 16);
     fill(made, many("crowd", 200));
     expect(typeof made.admit("stranger", "key_2")).toBe("object");
+  });
+
+  it("are left free for others by the quick ones of one key, whatever their origins, and of one origin, whatever their keys", async () => {
+    const ids = many("quick", 20);
+    for (const [keyOf, originOf] of [
+      [() => "key_1", (i: number) => `https://${i}.example`],
+      [(i: number) => `key_${i}`, () => "https://one.example"],
+    ] as const) {
+      const made = table(64, 16);
+      for (const [i, id] of ids.entries()) await made.known(id, 5, keyOf(i), originOf(i));
+      await made.known("other", 5, "key_other", "https://other.example");
+      for (let round = 0; round < 16; round++) for (const [i, id] of ids.entries()) made.admit(id, keyOf(i));
+      for (let n = 0; n < 4; n++) expect(typeof made.admit("other", "key_other")).toBe("object");
+    }
   });
 
   it("count what was quick as slow once it is in flight for a second", async () => {

@@ -42,7 +42,8 @@ describe.skipIf(missing !== undefined)(
       const many = (name: string, count: number, limit?: number) =>
         Promise.all(Array.from({ length: count }, (_, i) => one(`${name}${i}`, limit)));
       const held = async () => (await connected.client.keys(`${tag.replaceAll(/[{}]/g, "?")}:n:*`)).length;
-      return { clock, counters, one, many, held };
+      const endsInMs = (key: string) => connected.client.pttl(`${tag}:n:${key}`);
+      return { clock, counters, one, many, held, endsInMs };
     }
 
     it("are never more than there is room for, and those that are idle soonest are forgotten first", async () => {
@@ -67,6 +68,13 @@ describe.skipIf(missing !== undefined)(
       expect(await held()).toBeLessThanOrEqual(MOST);
       expect((await one("full", 1))?.code).toBe("RATE_LIMIT_EXCEEDED");
       expect((await one("suspended", 1))?.code).toBe("ABUSE_SUSPEND");
+    });
+
+    it("that were suspended are remembered for as long as their strike counts", async () => {
+      const { one, endsInMs } = room();
+      await one("bad", 1);
+      for (let i = 0; i < 3; i++) await one("bad", 1);
+      expect(await endsInMs("bad")).toBeGreaterThan(86_000_000);
     });
 
     it("share one place while all that are held are full: they are slowed, never suspended, and free again soon", async () => {

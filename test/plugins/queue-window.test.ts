@@ -1,0 +1,47 @@
+/** What the in-process queue still knows of lines that it has no room for. The laws themselves are in test/conformance. */
+import { expect, it } from "vitest";
+import { dueKey, dueValue } from "../../core/model/keys.ts";
+import type { Lease } from "../../core/ports/storage.ts";
+import { createQueue } from "../../plugins/storage/embedded/queue.ts";
+import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import { claim, due } from "../conformance/queue.ts";
+import { testClock, turn } from "../support/clock.ts";
+
+it("does not claim before its time what was given back for later and then had no room", async () => {
+  const clock = testClock();
+  const map = sortedMap();
+  const queue = createQueue({
+    clock,
+    range: async (prefix, options) => map.range(prefix, options),
+    commit: () => Promise.resolve(),
+    count: async (prefix) => map.count(prefix),
+    window: 40,
+  });
+  const add = (name: string, n: number): void => {
+    const one = due(name, n, clock.now());
+    map.set(dueKey(one), dueValue(one));
+    queue.add([one]);
+  };
+  add("rests", 0);
+  const [lease] = await claim(queue);
+  await queue.release(lease as Lease, clock.now() + 60_000);
+  for (let n = 1; n <= 100; n++) add(`other${n}`, n);
+  const served = new Set<string>();
+  for (let second = 0; second < 59; second++) {
+    for (const one of await claim(queue, { limit: 200 })) {
+      served.add(one.subscriptionId);
+      map.delete(dueKey(one));
+      await queue.settle(one, []);
+    }
+    await queue.sweep();
+    await turn();
+    await clock.advance(1_000);
+  }
+  expect(served.size).toBe(100);
+  expect(served).not.toContain(lease?.subscriptionId);
+  await clock.advance(2_000);
+  await queue.sweep();
+  const last = await claim(queue);
+  expect(last.map(({ subscriptionId }) => subscriptionId)).toEqual([lease?.subscriptionId]);
+  await queue.close();
+});
