@@ -1,6 +1,6 @@
 // What must never happen on the page: markup from strangers, secrets left behind, more requests than were allowed for.
 import { describe, expect, it } from "vitest";
-import { accounts } from "../../config/index.ts";
+import { quickAccounts } from "../support/quick-accounts.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
@@ -206,7 +206,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
   });
 
   it.concurrent("stays live beyond the life of a token, whose stream ends with it", async () => {
-    await using relay = await startRelay({ auth: accounts({ tokenMs: 10_000 }) });
+    await using relay = await startRelay({ auth: quickAccounts({ tokenMs: 10_000 }) });
     await using screen = await browser.open(relay);
     const { page, limited } = screen;
     const streams: string[] = [];

@@ -259,6 +259,13 @@ describe("a login", () => {
     expect(answers[0]?.code).toBe("UNAUTHENTICATED");
   });
 
+  it("is checked by scrypt at a cost that slows a thief of the hashes", async () => {
+    const real = createPasswords();
+    const hash = await real.hash(PASSWORD);
+    expect(hash).toMatch(/^scrypt\$15\$8\$3\$/);
+    expect([await real.verify(PASSWORD, hash), await real.verify("something else", hash)]).toEqual([true, false]);
+  });
+
   it("hashes once for a known and once for an unknown account", async () => {
     const seen: (string | undefined)[] = [];
     const counting = {

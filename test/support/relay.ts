@@ -12,6 +12,7 @@ import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
 import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { testAuthority } from "./certificates.ts";
+import { quickAccounts } from "./quick-accounts.ts";
 
 export interface Answered {
   readonly status: number;
@@ -49,8 +50,8 @@ const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publish-token-of-the-tests" };
 
 /**
- * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
- * otherwise.
+ * Loopback may be called, the test authority is trusted, every limit is off, passwords cost little, and retries come soon,
+ * unless `config` says otherwise.
  * @param transforms starts the processes for the transforms of the config
  * @param clock the relay's; one that a test moves must be moved for everything that waits
  */
@@ -70,6 +71,7 @@ export async function startRelay(
       guard: { allow: ["127.0.0.1:*", "localhost:*"], ca: caFile },
       limits: { "*": false },
       abuse: false,
+      auth: quickAccounts(),
       retry: { attempts: 5, firstDelayMs: 20, factor: 2, maxDelayMs: 1_000 },
       log: { level: "silent" },
       dataDir,
