@@ -17,6 +17,7 @@ const out = join(all, String(process.pid));
 const ENTRIES = [
   ...["core/cli/program", "config/index", "core/signing/verify", "test/conformance/index"],
   ...["core/cli/support/thread-entry", "core/cli/support/transform-entry", "plugins/storage/sqlite/worker"],
+  "core/cli/support/transform-processes",
 ];
 /** These look beside themselves for an entry. All others look for files of the checkout. */
 const NEIGHBOURS = new Set([

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { receiversOf } from "../../core/dashboard/receivers.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
-import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
+import { transformSpawner } from "../support/transform-spawner.ts";
 import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
 const receivers = receiversOf(readFileSync(join(import.meta.dirname, "../../docs/verify.md"), "utf8"));
@@ -26,7 +26,7 @@ const browser = useLoggedIn(async (kept) => {
     "withdraw:sent": {},
   };
   const config = { events, validate: "off" as const, transforms: { broken: () => ({}) } };
-  const spawn = transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder });
+  const spawn = await transformSpawner(folder);
   receiver = kept.use(await startReceiver());
   relay = kept.use(await startRelay(config, undefined, undefined, spawn));
   return relay;

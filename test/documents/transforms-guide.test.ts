@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TRANSFORM_LIMITS } from "../../config/defaults.ts";
-import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
 import { MAX_TRANSFORM_DETAIL, MAX_TRANSFORMED_BYTES } from "../../core/model/transform.ts";
 import { METRIC_TABLE } from "../../core/runtime/observability/metric-table.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
+import { transformSpawner } from "../support/transform-spawner.ts";
 
 const page = readFileSync(new URL("../../docs/transforms.md", import.meta.url), "utf8");
 const block = (info: string): string => new RegExp(`^\`\`\`${info}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page)?.[1] ?? "";
@@ -29,7 +29,7 @@ beforeAll(async () => {
     },
     undefined,
     undefined,
-    transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder }),
+    await transformSpawner(folder),
   );
 });
 afterAll(async () => {

@@ -2,7 +2,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
 import type { CachedEvent } from "../../core/deliver/event-cache.ts";
 import type { SentAttempt } from "../../core/deliver/send.ts";
 import { deliveryBody } from "../../core/model/event.ts";
@@ -13,6 +12,7 @@ import { createTransforms, type Transforms } from "../../core/runtime/transforms
 import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { testFolder } from "../support/folder.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { transformSpawner } from "../support/transform-spawner.ts";
 
 const CONFIG = `
 import { defineRelay } from "relaybox";
@@ -51,7 +51,7 @@ const NAMES = [...CONFIG.matchAll(/^ {4}(\w+):/gm)].map(([, name = ""]) => name)
 
 const folder = testFolder();
 beforeAll(() => writeFileSync(join(folder, "relay.config.ts"), CONFIG));
-const spawn = transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder });
+const spawn = await transformSpawner(folder);
 
 /** A run takes longer on a busy machine: only what never ends is to run into this. */
 const LIMITS: TransformLimits = { timeoutMs: 4_000, memoryMb: 64, workers: 2 };
@@ -210,8 +210,8 @@ describe("a transform", () => {
 
   it("of one subscription never holds up those of others, however many of its runs never end", async () => {
     await using own = rig({ timeoutMs: 5_000 });
-    // Both processes are there, and it is known who is slow.
-    await Promise.all([own.run("slack", {}, "good"), own.run("slack", {}, "fine")]);
+    // Both processes are there and warm, and it is known who is quick and who is slow.
+    for (let i = 0; i < 8; i++) await Promise.all([own.run("slack", {}, "good"), own.run("slack", {}, "fine")]);
     await own.run("loop", {}, "hostile_0");
     let ended = 0;
     const hostile = Array.from({ length: 12 }, (_, i) => own.run("loop", {}, `hostile_${i}`).then(() => ended++));
@@ -229,7 +229,7 @@ describe("the config of transforms", () => {
     const file = join(own, "relay.config.ts");
     const write = (body: string): void => writeFileSync(file, `export default { transforms: { ${body} } };`);
     write("slack: () => ({ edition: 1 })");
-    await using one = rig({}, transformSpawner({ flags: {}, env: { ...process.env }, cwd: own }));
+    await using one = rig({}, await transformSpawner(own));
     expect(await one.run("slack")).toEqual({ body: { edition: 1 } });
     write("slack: () => ({ edition: 2 }), teams: () => ({ teams: true })");
     expect(await one.run("slack")).toEqual({ body: { edition: 1 } });
@@ -245,7 +245,7 @@ describe("the config of transforms", () => {
     const own = testFolder();
     const file = join(own, "relay.config.ts");
     writeFileSync(file, 'throw new Error("half saved");');
-    await using one = rig({}, transformSpawner({ flags: {}, env: { ...process.env }, cwd: own }));
+    await using one = rig({}, await transformSpawner(own));
     expect((await one.run("slack")).ms).toBeGreaterThan(0);
     expect((await one.run("slack")).ms).toBeGreaterThan(0);
     expect(one.pids).toHaveLength(1);
