@@ -10,7 +10,7 @@ const at = (path: string): string => new URL(`../${path}`, import.meta.url).path
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/packed-relay.ts"],
+    globalSetup: ["test/packed-relay.ts", "test/browser-server.ts"],
     setupFiles: ["test/setup.ts"],
     pool: "forks",
     // Node runs the sources as it does outside of tests. What vitest would make of them runs slower (7 % of all the time), and

@@ -1,10 +1,13 @@
 // Events and their deliveries: looked for, looked into, sent again, and seen as they happen.
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
+const folder = testFolder();
 let relay: TestRelay;
 let receiver: Receiver;
 const browser = useLoggedIn(async (kept) => {
@@ -230,7 +233,9 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await picture(page, "search");
     const saved = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export as CSV" }).click();
-    const text = readFileSync(await (await saved).path(), "utf8").split("\r\n");
+    const file = join(folder, "found.csv");
+    await (await saved).saveAs(file);
+    const text = readFileSync(file, "utf8").split("\r\n");
     expect(text).toHaveLength(33);
     expect(text.slice(0, 2)).toEqual([
       "id,type,status,createdAt,acceptedAt",
