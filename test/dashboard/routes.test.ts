@@ -1,7 +1,4 @@
-// The page as it is served, without a browser: types, caches, policies, size; and its modules as the compiler sees them.
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
+// The page as it is served, without a browser: types, caches, policies, size.
 import { gunzipSync, gzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -131,10 +128,5 @@ describe("the page at /developers", () => {
   it("is not there when it is switched off", async () => {
     await using off = await startRelay({ dashboard: false });
     expect((await off.call("GET", "/developers", { token: null })).status).toBe(404);
-  });
-
-  it("has modules that the compiler finds nothing wrong with", async () => {
-    const root = join(import.meta.dirname, "../..");
-    await promisify(execFile)(join(root, "node_modules/.bin/tsc"), ["-p", "core/dashboard/client"], { cwd: root });
   });
 });
