@@ -112,7 +112,7 @@ describe("relay events import", () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ tree: {}, wrong: { schema: { type: "string" } } });
     expect(stderr).toMatch(/tree: its schema is left out: .*refers to itself/);
-    expect(stderr).toContain("wrong: its example is left out: does not match the schema: data must be string");
+    expect(stderr).toContain("wrong: its example is left out: does not match the schema: data must be text");
   });
 
   it.each([

@@ -47,7 +47,7 @@ describe("an event that does not match its schema", () => {
     expect(refused.status).toBe(400);
     expect(refused.json).toMatchObject({
       code: "VALIDATION_FAILED",
-      errors: [{ path: "data.amount", message: "must be number" }],
+      errors: [{ path: "data.amount", message: "must be a number" }],
     });
     expect(await counted("refused")).toBe(before + 1);
     expect((await relay.publish(event("deposit:paid", { amount: 5 }))).status).toBe(202);
@@ -64,8 +64,8 @@ describe("an event that does not match its schema", () => {
     ]);
     expect(refused.status).toBe(400);
     expect(refused.json.errors).toEqual([
-      { path: "[1].data.items[1]", message: "must be string" },
-      { path: "[3].data", message: "must be object" },
+      { path: "[1].data.items[1]", message: "must be text" },
+      { path: "[3].data", message: "must be an object" },
     ]);
     expect(await stored()).toBe(before);
   });
@@ -91,7 +91,7 @@ describe("an event that does not match its schema", () => {
             .map((name) => readFileSync(join(rejected, name), "utf8"))
             .join("\n")
         : "";
-    await eventually("the file is rejected", async () => written().includes("must be number"), 60_000);
+    await eventually("the file is rejected", async () => written().includes("must be a number"), 60_000);
     expect(written()).toContain("data.amount");
   });
 });

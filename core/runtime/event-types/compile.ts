@@ -1,8 +1,9 @@
 /** Compiles the schemas of event types, once for a config, and checks their examples. */
 import type { Ajv2020, AnySchema, ValidateFunction } from "ajv/dist/2020.js";
 import type { EventTypes, JsonSchema } from "../../model/event-type.ts";
+import { dataProblem, namesIn, type DataProblem } from "./data-problem.ts";
 import { checkBounds, SchemaFault } from "./schema-bounds.ts";
-import { createValidator, described, namesIn } from "./validator.ts";
+import { createValidator } from "./validator.ts";
 import { patternBudget } from "./pattern.ts";
 
 /** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
@@ -22,7 +23,7 @@ export interface CompiledTypes {
    * Begins with a publication, which has its own steps. What it returns says what is wrong with the data of an event of
    * this type; `undefined` also where the type has no schema.
    */
-  begin(): (type: string, data: unknown) => { readonly path: string; readonly message: string } | undefined;
+  begin(): (type: string, data: unknown) => DataProblem | undefined;
 }
 
 export async function compileEventTypes(types: EventTypes): Promise<CompiledTypes> {
@@ -66,7 +67,7 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
 
   function problemOf(validate: ValidateFunction, data: unknown, at: string) {
     if (validate(data)) return undefined;
-    const found = described(validate.errors?.[0], at);
+    const found = dataProblem(validate.errors, at);
     // A validator holds its last finding, and the data with it.
     validate.errors = null;
     if (budget.left > 0) return found;

@@ -3,7 +3,7 @@
  * those that do not by themselves (`pattern`, `uniqueItems`, `enum`) are replaced. So is `const`, which calls what the data
  * has as `valueOf` or `toString`.
  */
-import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
+import type { Ajv2020 } from "ajv/dist/2020.js";
 import { createPattern, type PatternBudget } from "./pattern.ts";
 
 /** Keywords of OpenAPI that describe and do not check. */
@@ -51,7 +51,7 @@ export async function createValidator(budget: PatternBudget, extensions: Iterabl
   ajv.removeKeyword("const");
   ajv.addKeyword({
     keyword: "const",
-    error: { message: "must be equal to constant" },
+    error: { message: "must be the one value that the schema names" },
     compile(value: unknown) {
       const only = canonical(value);
       const object = typeof value === "object" && value !== null;
@@ -71,31 +71,3 @@ function canonical(value: unknown): string {
   const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${members.map(([name, one]) => `${JSON.stringify(name)}:${canonical(one)}`).join()}}`;
 }
-
-const LONGEST_PATH = 200;
-const LONGEST_MESSAGE = 300;
-
-/** What is wrong with a value, and where: a path below `at`, such as `data.items[0].sku`. */
-export function described(
-  error: ErrorObject | undefined,
-  at: string,
-): { readonly path: string; readonly message: string } {
-  if (error === undefined) return { path: at, message: "does not match the schema" };
-  const { instancePath, params } = error;
-  const extra = (params as { additionalProperty?: unknown; unevaluatedProperty?: unknown }) ?? {};
-  const unknown = extra.additionalProperty ?? extra.unevaluatedProperty;
-  let path = at;
-  for (const name of namesIn(instancePath)) path += /^\d+$/.test(name) ? `[${name}]` : `.${name}`;
-  if (typeof unknown === "string") path += `.${unknown}`;
-  const message = typeof unknown === "string" ? "is not in the schema" : (error.message ?? "does not match the schema");
-  return { path: short(path, LONGEST_PATH), message: short(message, LONGEST_MESSAGE) };
-}
-
-/** The names in a JSON pointer. */
-export const namesIn = (pointer: string): readonly string[] =>
-  pointer
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-
-const short = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);

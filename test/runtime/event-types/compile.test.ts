@@ -34,7 +34,7 @@ describe("data", () => {
   it.each([
     [{ amount: "12.50" }, undefined],
     [{ amount: "12.5" }, "data.amount"],
-    [{}, "data"],
+    [{}, "data.amount"],
     [{ amount: "1.00", constructor: 1 }, "data.constructor"],
     [{ amount: "1.00", items: [{ "a/b": 1 }, { "a/b": "x" }] }, "data.items[1].a/b"],
     [
@@ -75,7 +75,7 @@ describe("data", () => {
   });
 
   it("does not inherit what a schema asks for", async () => {
-    expect(await judge({ required: ["toString"] }, {})).toMatchObject({ path: "data" });
+    expect(await judge({ required: ["toString"] }, {})).toMatchObject({ path: "data.toString", message: "is missing" });
   });
 
   it("with names of any length is reported in few characters", async () => {
@@ -162,8 +162,43 @@ describe("a schema", () => {
     const [found] = await problems(deposit, { amount: 1 });
     expect(found).toMatchObject({
       path: ["example"],
-      message: "does not match the schema: data.amount must be string",
+      message: "does not match the schema: data.amount must be text",
     });
+  });
+});
+
+describe("what is wrong with data", () => {
+  const two = { type: "object", minProperties: 1, propertyNames: { maxLength: 3 }, dependentRequired: { a: ["b"] } };
+  it.each([
+    [{ type: "integer" }, "1", "data", "must be a whole number"],
+    [{ type: ["array", "null"] }, 1, "data", "must be a list or null"],
+    [{ required: ["id"] }, {}, "data.id", "is missing"],
+    [{ additionalProperties: false }, { id: 1 }, "data.id", "is not in the schema"],
+    [{ minimum: 1 }, 0, "data", "must be 1 or more"],
+    [{ maximum: 1 }, 2, "data", "must be 1 or less"],
+    [{ exclusiveMinimum: 1 }, 1, "data", "must be more than 1"],
+    [{ exclusiveMaximum: 1 }, 1, "data", "must be less than 1"],
+    [{ multipleOf: 5 }, 7, "data", "must be a multiple of 5"],
+    [{ minLength: 2 }, "a", "data", "must have 2 characters or more"],
+    [{ maxLength: 2 }, "abc", "data", "must have 2 characters or fewer"],
+    [{ pattern: "^a$" }, "b", "data", "must match the pattern ^a$"],
+    [{ minItems: 1 }, [], "data", "must have 1 items or more"],
+    [{ maxItems: 1 }, [1, 2], "data", "must have 1 items or fewer"],
+    [{ prefixItems: [{}], items: false }, [1, 2], "data", "must have 1 items or fewer"],
+    [{ uniqueItems: true }, [1, 1], "data", "must not have the same item twice"],
+    [{ contains: { type: "string" } }, [1], "data", "does not contain the items that the schema asks for"],
+    [two, {}, "data", "must have 1 members or more"],
+    [two, { long: 1 }, "data", "has a member whose name the schema does not allow: long"],
+    [two, { a: 1 }, "data.b", "is missing: it goes with a"],
+    [{ enum: ["a"] }, "b", "data", "must be one of the values that the schema lists"],
+    [{ const: "a" }, "b", "data", "must be the one value that the schema names"],
+    [{ anyOf: [{ type: "string" }, { minimum: 3 }] }, 2, "data", "matches none of the schemas that it may have"],
+    [{ oneOf: [{ minimum: 1 }, { minimum: 2 }] }, 3, "data", "matches more than one of the schemas that it may have"],
+    [{ not: { type: "string" } }, "a", "data", "is what the schema rules out"],
+    [{ properties: { a: false } }, { a: 1 }, "data.a", "is not allowed by the schema"],
+    [JSON.parse('{ "if": {}, "then": { "type": "string" } }') as JsonSchema, 1, "data", "must be text"],
+  ] as const)("is said in a sentence: %j", async (schema, data, path, message) => {
+    expect(await judge(schema as JsonSchema, data)).toEqual({ path, message });
   });
 });
 
