@@ -45,5 +45,5 @@ export function retention(options: Options<RetentionJob> = {}): RetentionJob {
 
 /** Left-out and undefined options both mean the default. */
 function given<T extends object>(options: T): T {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T;
 }

@@ -18,11 +18,14 @@ export const fieldErrors = (issues: readonly SchemaIssue[]): readonly FieldError
     return (keys ?? []).map((name) => ({ path: at === "" ? name : `${at}.${name}`, message: "is not known" }));
   });
 
-/** A problem for each option of a plug-in that is not among those it has. */
-export const unknownOptions = (options: object, known: readonly string[]): readonly FieldError[] =>
-  Object.keys(options)
+/** A problem for each option of a plug-in that is not among those it has, and one where they are no object. */
+export function unknownOptions(options: unknown, known: readonly string[]): readonly FieldError[] {
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    return [{ path: "", message: "the options must be an object" }];
+  return Object.keys(options)
     .filter((path) => !known.includes(path))
     .map((path) => ({ path, message: "is not an option" }));
+}
 
 /** `["events", 2, "name"]` → `events[2].name` */
 function fieldPath(path: readonly PropertyKey[]): string {

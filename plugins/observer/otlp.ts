@@ -18,7 +18,7 @@ const FLUSH_MS = 500;
  * `OTEL_TRACES_EXPORTER=none` switch it off whatever the options say.
  */
 export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
-  const settings = readSettings(options, options.env ?? process.env);
+  const settings = readSettings(options ?? {}, options?.env ?? process.env);
   return {
     kind: "observer",
     name: "otlp",

@@ -1,6 +1,7 @@
 /** The http source: `POST /events` with a publish token. */
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
-import { Problem, type FieldError } from "../../core/model/problem.ts";
+import { unknownOptions } from "../../core/model/field-errors.ts";
+import { Problem } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import { traceparentOf } from "../../core/model/traceparent.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -29,15 +30,16 @@ export interface HttpOptions {
 
 /** `POST /events`: one event, a list, or NDJSON. A 202 means that all of it is stored. */
 export function http(options: HttpOptions = {}): Plugin<"source", Source> {
-  const problems = [...unknown(options), ...tokenProblems(options.tokens)];
+  const { tokens } = options ?? {};
+  const problems = [...unknownOptions(options, ["tokens"]), ...tokenProblems(tokens)];
   return {
     kind: "source",
     name: "http",
     once: true,
     routes: ["POST /events"],
     problems,
-    warnings: () => shortTokens(options.tokens),
-    secrets: problems.length === 0 ? tokenSecrets(options.tokens) : {},
+    warnings: () => shortTokens(tokens),
+    secrets: problems.length === 0 ? tokenSecrets(tokens) : {},
     async setup(ctx) {
       refuseOptions(problems);
       const { publishing } = await import("./http/description.ts");
@@ -45,11 +47,6 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     },
   };
 }
-
-const unknown = (options: HttpOptions): readonly FieldError[] =>
-  Object.keys(options)
-    .filter((name) => name !== "tokens")
-    .map((path) => ({ path, message: "is not an option" }));
 
 function tokensOf({ tokens }: HttpOptions, { publishToken: own, secret }: PluginContext): readonly PublishToken[] {
   if (tokens === undefined) {

@@ -6,7 +6,9 @@ import { existsSync, watch, type FSWatcher } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
+import { systemReason } from "../../core/model/system-error.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
 import {
@@ -52,7 +54,7 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
       refuseOptions(problems);
       const dir = resolve(ctx.configDir, options.dir);
       const folder = await makeSpoolFolders(dir).catch((cause: unknown) => {
-        throw new StartError(78, `spool: ${dir} cannot be used: ${(cause as Error).message}`, { cause });
+        throw new StartError(78, `spool: ${dir} cannot be used: ${systemReason(cause)}`, { cause });
       });
       return createSpool(folder, options.rescanMs ?? 10_000, ctx);
     },
@@ -60,8 +62,8 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
 }
 
 function problemsOf(options: SpoolOptions | undefined): readonly FieldError[] {
-  const { dir, rescanMs = 1_000, ...rest } = (options ?? {}) as Readonly<Record<string, unknown>>;
-  const found: FieldError[] = Object.keys(rest).map((path) => ({ path, message: "is not an option" }));
+  const { dir, rescanMs = 1_000 } = (options ?? {}) as Readonly<Record<string, unknown>>;
+  const found: FieldError[] = [...unknownOptions(options ?? {}, ["dir", "rescanMs"])];
   if (typeof dir !== "string" || dir === "") found.push({ path: "dir", message: "must be a folder" });
   if (typeof rescanMs !== "number" || !(rescanMs >= 100 && rescanMs <= 3_600_000)) {
     found.push({ path: "rescanMs", message: "must be 100 to 3600000" });

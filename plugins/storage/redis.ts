@@ -17,7 +17,7 @@ export type { RedisOptions } from "./redis/options.ts";
  * everything works again.
  */
 export function redis(options: RedisOptions = {}): Plugin<"storage", Storage> & { readonly shared: true } {
-  return redisAt(options, () => "");
+  return redisAt(options ?? {}, () => "");
 }
 
 /**

@@ -29,7 +29,7 @@ const FILE = "relay.db";
 /** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
 export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
   const problems = embeddedProblems(options, { cacheKiB: [256, 4_194_304] }, ["dir"]);
-  const { dir, cacheKiB = 10_240 } = options;
+  const { dir, cacheKiB = 10_240 } = options ?? {};
   const readsKiB = Math.min(READS_KIB, cacheKiB >> 1);
   const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>
     dir === undefined ? dataDir : resolve(configDir, dir);

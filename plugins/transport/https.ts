@@ -69,11 +69,11 @@ export interface HttpsPlugin extends Plugin<"transport", Transport> {
 export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   kind: "transport",
   name: "https",
-  problems: [...connectionProblems(options), ...hostProblems(options.hosts), ...proxyProblems(options.proxy)],
-  secrets: { proxy: options.proxy },
-  about: aboutOf(options),
+  problems: [...connectionProblems(options), ...hostProblems(options?.hosts), ...proxyProblems(options?.proxy)],
+  secrets: { proxy: options?.proxy },
+  about: aboutOf(options ?? {}),
   reach: (ctx) => reach(options, ctx),
-  fileProblems: (configDir) => hostFileProblems(options.hosts, configDir),
+  fileProblems: (configDir) => hostFileProblems(options?.hosts, configDir),
   setup: async (ctx) => {
     const { clock } = ctx;
     const { connect, hosts, readiness } = reach(options, ctx);

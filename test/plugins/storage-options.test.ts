@@ -1,12 +1,15 @@
-// Options of storages and observers that would silently not do what they were meant to.
+// Options of plug-ins that would silently not do what they were meant to.
 import memoryDriver from "unstorage/drivers/memory";
 import { describe, expect, it } from "vitest";
 import { otlp } from "../../plugins/observer/otlp.ts";
+import { http } from "../../plugins/source/http.ts";
+import { spool } from "../../plugins/source/spool.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { unstorage } from "../../plugins/storage/unstorage.ts";
+import { https } from "../../plugins/transport/https.ts";
 import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 
@@ -37,6 +40,21 @@ describe.each(storages)("the options of %s()", (_, make) => {
     const started = (async () => make({ widow: 1 }).setup?.(context({ clock: testClock() }) as never))();
     await expect(started).rejects.toThrow("widow is not an option");
   });
+});
+
+it.each([
+  ["sqlite", sqlite],
+  ["redis", redis],
+  ["http", http],
+  ["https", https],
+  ["filesystem", filesystem],
+  ["spool", spool],
+])("%s() says that its options are no object, and does not throw", (_, make) => {
+  for (const options of [5, "data", []]) {
+    const { problems = [] } = (make as Make)(options as object);
+    expect(problems).toContainEqual({ path: "", message: "the options must be an object" });
+  }
+  expect(() => (make as Make)(null as never)).not.toThrow();
 });
 
 it("sqlite() and filesystem() refuse what is their own", () => {

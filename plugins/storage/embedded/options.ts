@@ -17,10 +17,9 @@ export function embeddedProblems(
   own: Readonly<Record<string, Bounds>> = {},
   strings: readonly string[] = [],
 ): readonly FieldError[] {
-  if (typeof options !== "object" || options === null) return [{ path: "", message: "the options must be an object" }];
-  const given = options as Readonly<Record<string, unknown>>;
+  const given = (options ?? {}) as Readonly<Record<string, unknown>>;
   const numbers = { window: WINDOW, ...own };
-  const found = [...unknownOptions(given, [...Object.keys(numbers), ...strings])];
+  const found = [...unknownOptions(options, [...Object.keys(numbers), ...strings])];
   for (const [path, [least, most]] of Object.entries(numbers)) {
     const value = given[path];
     if (value === undefined || (Number.isInteger(value) && (value as number) >= least && (value as number) <= most))

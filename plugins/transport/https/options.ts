@@ -5,8 +5,8 @@ import type { FieldError } from "../../../core/model/problem.ts";
 const BOUNDS = ["keepAliveMs", "maxIdle", "maxAgeMs"];
 const OWN = [...BOUNDS, "http2", "hosts", "proxy"];
 
-export function connectionProblems(options: object): readonly FieldError[] {
-  const given = options as Readonly<Record<string, unknown>>;
+export function connectionProblems(options: unknown): readonly FieldError[] {
+  const given = (options ?? {}) as Readonly<Record<string, unknown>>;
   const found: FieldError[] = [];
   for (const path of BOUNDS) {
     const { [path]: value = 0 } = given;
