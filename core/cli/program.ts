@@ -5,7 +5,7 @@ import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
 import { type CliEnvironment, isDetailed, processEnvironment } from "./support/environment.ts";
 import { type Command, type Option, readGiven } from "./support/command.ts";
-import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
+import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage, withExitCode } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
 
 /** Loads only the file of the command that is run. */
@@ -39,7 +39,8 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
 export async function main(argv: readonly string[], io: CliEnvironment = processEnvironment()): Promise<number> {
   try {
     return (await run(argv, io)) ?? EX_OK;
-  } catch (error) {
+  } catch (thrown) {
+    const error = withExitCode(thrown);
     if (error instanceof ExitError || error instanceof StartError) {
       io.say(`relay: ${printableLines(error.message)}`);
       const stack = (error.cause as Error | undefined)?.stack;

@@ -4,6 +4,7 @@ import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Plugin } from "../ports/plugin.ts";
 
+const EX_DATAERR = 65;
 const EX_UNAVAILABLE = 69;
 const EX_CONFIG = 78;
 
@@ -22,8 +23,8 @@ const SLOW_MS = 10_000;
 
 /**
  * The result of one step of a plug-in's start.
- * @throws StartError: the plug-in's own as it is; else one with its name, 69 when something outside does not answer or the
- * time is over, 78 otherwise
+ * @throws StartError: the plug-in's own as it is; else one with its name, 65 when stored data is damaged, 69 when something
+ * outside does not answer or the time is over, 78 otherwise
  */
 export async function startOf<T>(
   plugin: Pick<Plugin<string, unknown>, "kind" | "name">,
@@ -40,8 +41,7 @@ export async function startOf<T>(
     // The cause of a message that had to be masked is dropped: a stack would print it.
     const options = shown === why ? { cause } : {};
     if (cause instanceof StartError) throw shown === why ? cause : new StartError(cause.exitCode, shown);
-    const code = isOutside(cause) ? EX_UNAVAILABLE : EX_CONFIG;
-    throw new StartError(code, `the ${kind} plug-in ${name} cannot start: ${shown}`, options);
+    throw new StartError(codeOf(cause), `the ${kind} plug-in ${name} cannot start: ${shown}`, options);
   }
 }
 
@@ -67,8 +67,8 @@ async function inTime<T>(
   return await work;
 }
 
-/** A failed system call, such as a refused connection, or a storage that does not answer: it may work later. */
-const isOutside = (error: unknown): boolean =>
-  error instanceof StorageError
-    ? error.fault !== "broken"
-    : typeof (error as { syscall?: unknown })?.syscall === "string";
+/** Stored data is damaged; or a system call failed, such as a refused connection, or a storage does not answer: it may work later. */
+function codeOf(error: unknown): number {
+  if (error instanceof StorageError) return error.fault === "broken" ? EX_DATAERR : EX_UNAVAILABLE;
+  return typeof (error as { syscall?: unknown })?.syscall === "string" ? EX_UNAVAILABLE : EX_CONFIG;
+}

@@ -103,6 +103,27 @@ describe("a relay, from its first start on", () => {
 });
 
 describe("relay start", () => {
+  it("says of a database that is damaged where it is and what to do, with 65", async () => {
+    const file = join(folder, "data/relay.db");
+    const damage = async (from: number, to: number): Promise<void> => {
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.fill(0x5a, from, to));
+      const refused = await runHere(["start", "--port", "0"], { cwd: folder });
+      expect(refused).toMatchObject({ code: 65, stdout: "" });
+      expect(refused.stderr).toContain(file);
+      expect(refused.stderr).toContain("restore a backup");
+      expect(refused.stderr).not.toMatch(/malformed|is not a database|\bat \w+ \(/);
+    };
+    expect((await runHere(["users", "add", "ada"], { cwd: folder })).code).toBe(0);
+    await damage(4_096, 16_384);
+    expect(JSON.parse((await runHere(["doctor", "--json"], { cwd: folder })).stdout)).toMatchObject({
+      findings: expect.arrayContaining([
+        expect.objectContaining({ check: "storage", todo: "set it up as the message says" }),
+      ]),
+    });
+    await damage(0, 4_096);
+  });
+
   it("refuses a port that is taken with 69", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => void server.once("listening", resolve));

@@ -10,7 +10,7 @@ import type { SpawnSideThread } from "../../runtime/side-thread/side-thread.ts";
 import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import { type Command, CONFIG_OPTIONS } from "../support/command.ts";
-import { EX_SOFTWARE, EX_TEMPFAIL } from "../support/exit.ts";
+import { EX_SOFTWARE, EX_TEMPFAIL, withExitCode } from "../support/exit.ts";
 import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
 import type { StartedBy } from "../support/started-by.ts";
@@ -46,7 +46,7 @@ const start: Command = {
       return await runRelay(plan, io, file, rereader(given, env, io.cwd), by);
     } catch (error) {
       if (io.stderr.isTTY) throw error;
-      return writeFailure(error, createRunLog(io), isDetailed(io));
+      return writeFailure(withExitCode(error), createRunLog(io), isDetailed(io));
     }
   },
 };

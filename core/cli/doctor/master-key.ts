@@ -1,6 +1,7 @@
 /** Checks the master key against the storage, and says how far a rekey is. It changes nothing. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { StorageError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { makeKeys } from "../../runtime/keys/keyring.ts";
 import { heldKeys, lineUp } from "../../runtime/keys/master-keys.ts";
@@ -30,6 +31,7 @@ export async function checkMasterKey(
     const { state, spent } = await judgeMasterKey(storage, made);
     return told(state, older.length, spent);
   } catch (error) {
+    if (error instanceof StorageError) throw error;
     return bad(WHAT, reasonOf(error), "put it back from its backup");
   }
 }

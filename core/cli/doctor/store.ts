@@ -1,6 +1,6 @@
 /** Checks the storage: opens it as a start would. While a relay has it open, it only says so. */
 import { existsSync } from "node:fs";
-import { StartError } from "../../model/errors.ts";
+import { StartError, StorageError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -27,9 +27,7 @@ export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<Doct
     if (error instanceof StartError && error.exitCode === IN_USE) {
       return [good("storage", `${name}: a relay has it open; ask it how it is with relay status`)];
     }
-    const outside = error instanceof StartError && error.exitCode === 69;
-    const todo = outside ? "see that it runs and can be reached from here" : "set it up as the message says";
-    return [bad("storage", `${name}: ${reasonOf(error)}`, todo, outside ? "outside" : "here")];
+    return [unusable(name, error)];
   }
   try {
     const found = said.map((line) => warn("storage", `${name}: ${line}`, "see docs/operate.md about storage"));
@@ -48,10 +46,16 @@ export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<Doct
     found.push(await checkMasterKey(plan, storage));
     return [...found, ...(await checkTime(storage, io))];
   } catch (error) {
-    return [bad("storage", `${name}: ${reasonOf(error)}`, "see that it runs and can be reached from here", "outside")];
+    return [unusable(name, error)];
   } finally {
     await storage.dispose();
   }
+}
+
+function unusable(name: string, error: unknown): DoctorFinding {
+  const outside = error instanceof StorageError ? error.fault !== "broken" : (error as StartError).exitCode === 69;
+  const todo = outside ? "see that it runs and can be reached from here" : "set it up as the message says";
+  return bad("storage", `${name}: ${reasonOf(error)}`, todo, outside ? "outside" : "here");
 }
 
 const DURABLE: Readonly<Record<string, string>> = {

@@ -1,4 +1,6 @@
 /** Exit codes (sysexits) and the errors that carry one. */
+import { StorageError } from "../../model/errors.ts";
+
 export { EX_CONFIG } from "../../../config/problems.ts";
 
 export const EX_OK = 0;
@@ -23,3 +25,10 @@ export class ExitError extends Error {
 
 /** The command line itself is wrong: 64. */
 export const usage = (message: string): ExitError => new ExitError(EX_USAGE, message);
+
+/** A storage that fails is no fault of the relay itself: 65 when its data is damaged, else 69. Other errors stay as they are. */
+export function withExitCode(error: unknown): unknown {
+  if (!(error instanceof StorageError)) return error;
+  const code = error.fault === "broken" ? EX_DATAERR : EX_UNAVAILABLE;
+  return new ExitError(code, `the storage fails: ${error.message}`, { cause: error });
+}

@@ -5,6 +5,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import { faultOf } from "./faults.ts";
 
 export interface SqliteReader {
   getMany(keys: readonly string[]): (string | undefined)[];
@@ -64,9 +65,8 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
       return use(open);
     } catch (error) {
       drop();
-      const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-      const fault = code === 11 || code === 26 ? "broken" : "unavailable";
-      throw new StorageError(fault, `sqlite: ${(error as Error).message}`, { cause: error });
+      const { fault, message } = faultOf(error, path);
+      throw new StorageError(fault, message, { cause: error });
     }
   }
 

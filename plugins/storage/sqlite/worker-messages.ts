@@ -1,4 +1,5 @@
 /** What the writer's thread is asked, and what it answers: types only. */
+import type { StorageFault } from "../../../core/model/errors.ts";
 
 export interface WorkerStart {
   readonly path: string;
@@ -15,7 +16,6 @@ export interface WorkerBatch {
   readonly texts: readonly string[];
 }
 
-type Fault = "unavailable" | "full" | "uncertain" | "broken";
 export type WorkerRequest = WorkerBatch | { readonly count: readonly [from: string, to: string] } | "close";
 export type WorkerAnswer =
   | { readonly opened: true }
@@ -23,6 +23,6 @@ export type WorkerAnswer =
   | { readonly refused: string }
   /** The batch is durable, except these commits, whose conditions on these keys did not hold. */
   | { readonly done: readonly (readonly [commit: number, keys: readonly string[]])[] | undefined }
-  | { readonly fault: Fault; readonly message: string }
+  | { readonly fault: StorageFault; readonly message: string }
   | { readonly count: number }
   | { readonly closed: true };

@@ -7,12 +7,10 @@ import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { makeChanges } from "./changes.ts";
 import type { Open, Table } from "./connection.ts";
+import { faultOf } from "./faults.ts";
 import { giveBackWhenIdle } from "./give-back.ts";
 import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
-/** Primary result codes of SQLite. */
-const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
-const codeOf = (error: unknown): number => ((error as { errcode?: number }).errcode ?? 0) & 0xff;
 /** PRAGMA user_version and application_id ("Rlay") of our files. */
 const [SCHEMA, APPLICATION] = [1, 0x52_6c_61_79];
 const TABLES = `
@@ -50,7 +48,7 @@ function connect(): Open {
       // Rewrites and syncs a log that an unclean end left: after a failed sync it may be in the page cache alone.
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
-      if (codeOf(error) !== FULL) throw error; // even on a full disk there is much to read and deliver
+      if (faultOf(error, path).fault !== "full") throw error; // even on a full disk there is much to read and deliver
     }
     const prepareTable = (table: string): Table => {
       const get = db.prepare(`SELECT value FROM ${table} WHERE key = ?`);
@@ -159,23 +157,20 @@ const logPages = (db: DatabaseSync): number => db.prepare("PRAGMA wal_checkpoint
 
 /** Turns a failure into the answer for a batch. The transaction is rolled back, or the connection abandoned. */
 function failed(error: unknown): WorkerAnswer {
-  const code = codeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const { fault, message } = faultOf(error, path);
   const uncertain = committing;
   committing = false;
-  unsettled ||= uncertain && code !== FULL;
+  unsettled ||= uncertain && fault !== "full";
   if (unsettled) resting.refresh();
   try {
     if (open?.db.isTransaction) open.db.exec("ROLLBACK");
     // A failed sync keeps its connection: the next batch overwrites those very frames of the log, and syncs them.
-    if (!uncertain && code !== FULL) disconnect();
+    if (!uncertain && fault !== "full") disconnect();
   } catch {
     disconnect();
   }
   // A full disk shows while writing: the end of the transaction is not in the log.
-  if (code === FULL) return { fault: "full", message };
-  if (code === CORRUPT || code === NOTADB) return { fault: "broken", message };
-  return { fault: uncertain ? "uncertain" : "unavailable", message };
+  return { fault: fault === "unavailable" && uncertain ? "uncertain" : fault, message };
 }
 
 function disconnect(): void {

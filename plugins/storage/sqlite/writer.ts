@@ -2,6 +2,7 @@
 import { flatten } from "../../../core/model/change.ts";
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { faultOf } from "./faults.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
 import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker-messages.ts";
@@ -115,7 +116,7 @@ export async function openWriter(
       if (thread.dead) await (opening ??= reopen());
       return await thread.ask(question);
     } catch (error) {
-      return { fault: "unavailable", message: error instanceof Error ? error.message : String(error) };
+      return faultOf(error, start.path);
     } finally {
       asking--;
     }
@@ -187,6 +188,6 @@ function encode(batch: readonly Waiting[]): WorkerRequest {
 
 function errorOf(answer: WorkerAnswer): Error {
   if ("refused" in answer) return new StartError(78, answer.refused);
-  if ("fault" in answer) return new StorageError(answer.fault, `sqlite: ${answer.message}`);
+  if ("fault" in answer) return new StorageError(answer.fault, answer.message);
   return new StorageError("broken", "sqlite: the storage thread gave an unexpected answer");
 }
