@@ -5,7 +5,7 @@ import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
 import { type CliEnvironment, isDetailed, processEnvironment } from "./support/environment.ts";
 import { type Command, type Option, readGiven } from "./support/command.ts";
-import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage, withExitCode } from "./support/exit.ts";
+import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage, UsageError, withExitCode } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
 
 /** Loads only the file of the command that is run. */
@@ -85,10 +85,10 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
   });
   try {
     cli.runMatchedCommand();
+    return await result;
   } catch (error) {
     throw usageError(error, command, name);
   }
-  return result;
 }
 
 /** No command, an unknown one, or help about all of them. */
@@ -100,6 +100,7 @@ async function runNone(argv: readonly string[], first: string, io: CliEnvironmen
   const known = Object.keys(FILES);
   const help = first === "help" || argv.includes("--help") || argv.includes("-h");
   if (first !== "" && !help) throw usage(`unknown command: ${first}${didYouMean(first, known)}; see relay --help`);
+  if (argv.length > 0 && !help) throw usage(`unknown option: ${argv[0] ?? ""}; see relay --help`);
   const files = await Promise.all(Object.values(FILES).map((load) => load()));
   const all = files.flatMap(({ commands }) => commands);
   const width = Math.max(...all.map(({ usage: text }) => text.length));
@@ -181,17 +182,19 @@ const unmark = (value: unknown): unknown =>
   typeof value === "string" && value.startsWith(MARK) ? value.slice(1) : value;
 
 /**
- * The usage error that stands for an error of cac; the error itself when cac did not throw it.
+ * A mistake of the command line, as cac or the command found it, with the way to its help. Other errors stay as they are.
  * @param name the command's words
  */
 function usageError(error: unknown, { usage: line, options = [] }: Command, name: string): unknown {
+  if (error instanceof UsageError) return said(error.message);
   if (!(error instanceof Error) || error.name !== "CACError") return error;
   const { message } = error;
   const quoted = [...message.matchAll(/`([^`]*)`/g)].map(([, text = ""]) => text.replaceAll("\u0001", ""));
   // cac joins the words of an option's name.
   const first = (quoted[0] ?? "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   const known = options.map(({ flags }) => flags.split(" ")[0] as string);
-  if (message.startsWith("Unknown option")) return said(`${first} is no option of it${didYouMean(first, known)}`);
+  if (message.startsWith("Unknown option"))
+    return said(`${first} is no option of relay ${name}${didYouMean(first, known)}`);
   if (message.startsWith("Unused args")) return said(`${quoted.join(" ")} is too much: the command is relay ${line}`);
   if (message.startsWith("missing required args")) return said(`an argument is missing: the command is relay ${line}`);
   return said(`${first.split(" ")[0]} needs a value`);

@@ -192,7 +192,8 @@ describe("against a running relay", () => {
   it("publishes no data whose bytes are not UTF-8: it would change them", async () => {
     writeFileSync(join(folder, "latin1.json"), Buffer.from('{"name":"José"}', "latin1"));
     const latin = await run("publish", "f:g", "--key", "key_1", "--data", "@latin1.json", "--id", "latin1");
-    expect(latin).toEqual({ code: 64, stdout: "", stderr: "relay: --data is not UTF-8: save it in that encoding\n" });
+    expect(latin).toMatchObject({ code: 64, stdout: "" });
+    expect(latin.stderr).toMatch(/^relay: --data is not UTF-8: save it in that encoding\n/);
     expect((await run("events", "show", "latin1", "--key", "key_1")).code).toBe(1);
     // Editors on Windows begin a file with a mark.
     writeFileSync(join(folder, "marked.json"), '\ufeff{"name":"José"}');

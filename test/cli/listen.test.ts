@@ -99,7 +99,7 @@ it("refuses a path and any other text in place of a secret, and repeats only the
     runCommand(["listen", "--port", "0", "--dir", "ca", "--secret", secret], { cwd: folder });
   expect(await listen("given")).toMatchObject({
     code: 64,
-    stderr: "relay: --secret given is a file: write --secret @given\n",
+    stderr: "relay: --secret given is a file: write --secret @given\nSee relay listen --help\n",
   });
   const refused = await listen("hunter2hunter2");
   expect(refused).toMatchObject({ code: 64, stdout: "" });

@@ -17,6 +17,8 @@ const doctor: Command = {
   async run(given, io) {
     const findings: DoctorFinding[] = [];
     const asJson = given.flag("json");
+    // Before anything is printed, so that a mistake of the command line is all that is said.
+    given.list("url");
     for await (const finding of examine(given, io)) {
       findings.push(finding);
       if (!asJson) io.print(line(finding, io));

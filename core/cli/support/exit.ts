@@ -24,7 +24,12 @@ export class ExitError extends Error {
 }
 
 /** The command line itself is wrong: 64. */
-export const usage = (message: string): ExitError => new ExitError(EX_USAGE, message);
+export class UsageError extends ExitError {
+  constructor(message: string) {
+    super(EX_USAGE, message);
+  }
+}
+export const usage = (message: string): UsageError => new UsageError(message);
 
 /** A storage that fails is no fault of the relay itself: 65 when its data is damaged, else 69. Other errors stay as they are. */
 export function withExitCode(error: unknown): unknown {
