@@ -8,6 +8,7 @@ import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { canTap, backupLines, inspect, NoBackup } from "../../maintenance/backup.ts";
 import { StartError, StorageError } from "../../model/errors.ts";
+import { systemReason } from "../../model/system-error.ts";
 import { syncFolderAsync } from "../../ports/folder.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -27,8 +28,8 @@ const backup: Command = {
     const [file = ""] = given.args;
     const part = `${file}.part`;
     // Readable by its owner only: secrets in it are sealed, events are not.
-    const handle = await open(part, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
-      throw usage(`${part} cannot be made (${error.code ?? error.message})`);
+    const handle = await open(part, "wx", 0o600).catch((error: unknown) => {
+      throw usage(`${part} cannot be made: ${systemReason(error)}`);
     });
     let hint = "";
     try {

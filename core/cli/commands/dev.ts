@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
+import { systemReason } from "../../model/system-error.ts";
 import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -52,7 +53,7 @@ const dev: Command = {
       const folder = resolve(io.cwd, given.args[0] ?? "events");
       await prepareFolder(folder, io);
       const saves = await savedFiles(folder, io.clock, over.signal).catch((error: Error) => {
-        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${error.message}`, { cause: error });
+        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${systemReason(error)}`, { cause: error });
       });
       tell(desk, folder, io);
       const publishing = publishSaved(desk, folder, saves, io);
@@ -73,7 +74,7 @@ async function prepareFolder(folder: string, io: CliEnvironment): Promise<void> 
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "order.created.json"), `{\n  "order": 1001,\n  "total": 12.50\n}\n`);
   } catch (error) {
-    throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${(error as Error).message}`);
+    throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${systemReason(error)}`);
   }
   io.say(`relay: made ${folder} with order.created.json`);
 }
@@ -99,7 +100,7 @@ async function publishSaved(
   try {
     for await (const file of saves) await publish(desk, file, io);
   } catch (error) {
-    return `${folder} cannot be watched: ${(error as Error).message}`;
+    return `${folder} cannot be watched: ${systemReason(error)}`;
   }
 }
 

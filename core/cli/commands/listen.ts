@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { SECRET_FORM } from "../../model/signing-secret.ts";
+import { systemReason } from "../../model/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
 import { keptAuthority } from "../support/kept-authority.ts";
@@ -49,8 +50,8 @@ const listen: Command = {
       answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
       arrived: (arrival, status) =>
         io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
-    }).catch((error: NodeJS.ErrnoException) => {
-      throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port} (${error.code ?? error.message})`, {
+    }).catch((error: unknown) => {
+      throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port}: ${systemReason(error)}`, {
         cause: error,
       });
     });

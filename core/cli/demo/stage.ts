@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemReason } from "../../model/system-error.ts";
 import { verifyHex, verifyStandard } from "../../signing/verify.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { makeAuthority } from "../support/certificates.ts";
@@ -55,8 +56,8 @@ const PATIENCE_MS = 8_000;
 
 export async function openStage(io: CliEnvironment): Promise<Stage> {
   const { clock } = io;
-  const folder = await mkdtemp(join(tmpdir(), "relay-demo-")).catch((error: NodeJS.ErrnoException) => {
-    throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()} (${error.code ?? error.message})`);
+  const folder = await mkdtemp(join(tmpdir(), "relay-demo-")).catch((error: unknown) => {
+    throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()}: ${systemReason(error)}`);
   });
   const secrets = new Map<string, string>();
   const answers = new Map<string, number[]>();

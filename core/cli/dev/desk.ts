@@ -1,6 +1,7 @@
 /** Sets up a developer's desk: a relay on its own folder, a local TLS receiver, and a subscription to everything. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { systemReason } from "../../model/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi, type Api } from "../support/client.ts";
 import { readGiven } from "../support/command.ts";
@@ -49,7 +50,7 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, i
     await writeFile(join(folder, ".gitignore"), "*\n");
     await writeFile(file, configOf(port));
   } catch (error) {
-    throw new ExitError(EX_UNAVAILABLE, `cannot keep anything in ${folder}: ${(error as Error).message}`);
+    throw new ExitError(EX_UNAVAILABLE, `cannot keep anything in ${folder}: ${systemReason(error)}`);
   }
   const authority = await keptAuthority(folder, io);
   let secret = "nothing is subscribed yet";

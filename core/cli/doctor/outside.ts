@@ -6,6 +6,7 @@ import type { TLSSocket } from "node:tls";
 import { createGuard } from "../../guard/index.ts";
 import { dnsResolver } from "../../guard/resolve.ts";
 import { ConnectError } from "../../model/errors.ts";
+import { systemReason } from "../../model/system-error.ts";
 import type { Plan, TransportPlugin } from "../../ports/plan.ts";
 import type { Connect, PluginContext, TlsIdentity } from "../../ports/plugin.ts";
 import { createSecretOptions } from "../../runtime/secret-options.ts";
@@ -122,7 +123,7 @@ export async function checkAddress(plan: Plan, io: CliEnvironment): Promise<Doct
       error.code === "EACCES"
         ? "ports below 1024 need a right of their own: take a higher one"
         : "give an address of this machine as server.host";
-    return bad("address", `${asked} cannot be listened on (${error.code ?? error.message})`, todo);
+    return bad("address", `${asked} cannot be listened on: ${systemReason(error)}`, todo);
   }
   if (!(await isRelay(plan, io)))
     return bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");
