@@ -7,7 +7,7 @@ import { STORAGE } from "./storage.ts";
 import { TRANSPORT } from "./transport.ts";
 
 /** The text of a kind: `NAME` stands for the package's name, `FACTORY` for the function's, `VARIABLE` begins variables' names. */
-export interface Template {
+interface Template {
   /** What it does as it is written, for the README. */
   readonly about: string;
   /** How a config names it. */
@@ -16,7 +16,13 @@ export interface Template {
   readonly test: string;
 }
 
-const TEMPLATES = { source: SOURCE, transport: TRANSPORT, storage: STORAGE, auth: AUTH, observer: OBSERVER } as const;
+const TEMPLATES = {
+  source: SOURCE,
+  transport: TRANSPORT,
+  storage: STORAGE,
+  auth: AUTH,
+  observer: OBSERVER,
+} satisfies Readonly<Record<string, Template>>;
 
 export type PluginKind = keyof typeof TEMPLATES;
 export const PLUGIN_KINDS = Object.keys(TEMPLATES) as readonly PluginKind[];
