@@ -54,7 +54,7 @@ const NAMES: readonly string[] = [
   ...Object.keys(SECRETS).flatMap((name) => [name, `${name}_FILE`]),
 ];
 
-/** Names a `RELAY_…` variable that is none of these and nearly like one: a slip sets nothing, and nothing else would tell. */
+/** Finds a `RELAY_…` variable that is misspelt: it would set nothing, and nobody would notice. */
 export function misspelt(env: Environment): readonly ConfigProblem[] {
   const others = Object.keys(env).filter((name) => name.startsWith("RELAY_") && !NAMES.includes(name));
   return others.flatMap((path) => {

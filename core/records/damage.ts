@@ -67,7 +67,7 @@ const isBroken = (error: unknown): boolean => error instanceof StorageError && e
 export const isDamage = (error: unknown): boolean =>
   isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
 
-/** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param told is called then */
+/** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param told called when it does */
 export async function unlessUnreadable<T>(work: Promise<T>, told?: (error: unknown) => void): Promise<T | undefined> {
   try {
     return await work;

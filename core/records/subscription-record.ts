@@ -59,7 +59,7 @@ function isSubscription(read: object): read is Subscription {
 
 /**
  * Decodes a subscription, or outlines it when its record is damaged.
- * @param told is called then
+ * @param told called when it is damaged
  */
 export function readSubscription(text: string, key: string, told?: Told): Subscription {
   try {

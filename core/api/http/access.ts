@@ -6,7 +6,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Access } from "../../model/token.ts";
 
-/** What says of itself what its caller must be allowed to do. */
+/** An operation or a route, which may name the right that its caller needs. */
 export interface Guarded {
   readonly method: string;
   readonly access?: Access | undefined;

@@ -6,7 +6,7 @@ import type { Call } from "./call.ts";
 /** Longest management body, bytes. */
 export const MAX_BODY = 64 * 1024;
 
-/** Of a longer path of names the end is kept: each error repeats the names around it, and the client made them. */
+/** Longest path in an error, of which the end is kept. The client chooses the names, and each error repeats those around it. */
 const LONGEST_PATH = 512;
 
 const invalid = (detail: string): Problem => new Problem("INVALID_JSON", detail);

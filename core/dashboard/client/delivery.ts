@@ -53,7 +53,7 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
     showToast("It is replayed");
     again();
   });
-  // A replay makes what was shown so far earlier: it is read anew then.
+  // A replay begins a new cycle: the attempts before it are read again, because they are earlier ones now.
   const { cycle: newest } = delivery;
   const [read, setRead] = useState<Earlier>({ cycle: newest, attempts: [] });
   const { attempts: earlier, cursor, whole = newest === 0 } = read.cycle === newest ? read : NOTHING;

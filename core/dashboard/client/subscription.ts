@@ -22,7 +22,7 @@ interface ViewProps {
   readonly id: string;
 }
 
-/** The figures of a day are of steps that long. */
+/** Length of a step in the figures of a day, ms. */
 const STEP_MS = 600_000;
 
 export const tabs = (keyId: string, id: string, on: "settings" | "deliveries") =>
