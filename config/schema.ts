@@ -44,9 +44,10 @@ export interface ConfigSurroundings {
 /** Refuses a second source of the same name where its routes would have the same paths, or its events the same ids. */
 function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx): void {
   for (const [i, { name, once, ownName }] of sources.entries()) {
-    if (sources.findIndex((other) => other.name === name) === i) continue;
+    const first = sources.findIndex((other) => other.name === name);
+    if (first === i) continue;
     if (ownName === true) {
-      const message = `${name} is the name of an earlier source: give this one a name of its own`;
+      const message = `${name} is the name of sources[${first}] too: give this one a name of its own`;
       ctx.addIssue({ code: "custom", path: [i, "name"], message });
     }
     if (once !== true) continue;

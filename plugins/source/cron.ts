@@ -26,8 +26,8 @@ export interface CronOptions {
    */
   readonly event: CronEvent | ((at: Date) => CronEvent | undefined);
   /**
-   * Stands in metrics and the log, and begins the ids of the events. Two schedules with events of the same key and type
-   * need names of their own. Up to 32 letters, digits and `-`.
+   * Stands in metrics, the log and `/readyz`, and begins the ids of the events. Two schedules need two names. Up to 32
+   * letters, digits and `-`.
    * @default "cron"
    */
   readonly name?: string;
@@ -59,6 +59,7 @@ export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source
   return {
     kind: "source",
     name: typeof options?.name === "string" ? options.name : "cron",
+    ownName: true,
     problems,
     ...(problems.length === 0 && { schedules: { schedule: options.schedule } }),
     async setup(ctx) {

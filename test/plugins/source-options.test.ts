@@ -4,6 +4,7 @@ import { resolvePlan } from "../../config/validate.ts";
 import type { ConfigError } from "../../config/problems.ts";
 import type { SourcePlugin } from "../../core/ports/plan.ts";
 import { secretFrom } from "../../core/model/secret-option.ts";
+import { cron } from "../../plugins/source/cron.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
@@ -35,7 +36,14 @@ it("refuses two sources of one name: events of theirs would have the same ids", 
   };
   const [one, two] = [fromAmqp({ url: "amqp://a", queue: "orders" }), fromAmqp({ url: "amqp://b", queue: "orders" })];
   expect(problems(one, two)).toEqual([
-    { path: "sources[1].name", message: "amqp is the name of an earlier source: give this one a name of its own" },
+    { path: "sources[1].name", message: "amqp is the name of sources[0] too: give this one a name of its own" },
   ]);
   expect(problems(one, fromAmqp({ name: "shop", url: "amqp://b", queue: "orders" }))).toEqual([]);
+  // Two schedules of one type and key would make one event of a tick that they share.
+  const event = { type: "day.begins", keyId: "key_1", data: {} };
+  const daily = cron({ schedule: "0 7 * * *", event });
+  expect(problems(one, daily, cron({ schedule: "0 7 * * 1", event }))).toEqual([
+    { path: "sources[2].name", message: "cron is the name of sources[1] too: give this one a name of its own" },
+  ]);
+  expect(problems(daily, cron({ name: "weekly", schedule: "0 7 * * 1", event }))).toEqual([]);
 });
