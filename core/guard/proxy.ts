@@ -12,6 +12,8 @@ const LONGEST_HEAD = 8_192;
 const MOST = 3;
 /** The proxy could not reach the target: another address may be reached. */
 const TARGET_FAILED = new Set([502, 503, 504]);
+/** It wants other credentials. Before there is a tunnel, a 401 is its own too: tinyproxy answers so to a wrong password. */
+const CREDENTIALS = new Set([401, 407]);
 
 /**
  * @param open opens a connection to the proxy
@@ -32,7 +34,7 @@ export async function tunnel(
     status = await ask(socket, proxy, address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`, signal);
     if (status >= 200 && status < 300) return socket;
     socket.destroy();
-    if (status === 407) throw new ProxyError("the proxy does not accept the relay's credentials (407)");
+    if (CREDENTIALS.has(status)) throw new ProxyError(`the proxy does not accept the relay's credentials (${status})`);
     if (!TARGET_FAILED.has(status)) throw new ConnectError("connect", `the proxy refuses the connection (${status})`);
   }
   throw new ConnectError("connect", `the proxy cannot connect (${status})`);
