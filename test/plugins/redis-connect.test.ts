@@ -1,6 +1,9 @@
+import { execFile } from "node:child_process";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
+import { freePort } from "../../tools/free-port.ts";
 import { classifyError } from "../../plugins/storage/redis/calls.ts";
 import { connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { loopbackCertificate, testAuthority } from "../support/certificates.ts";
@@ -55,6 +58,18 @@ describe("a connection to Redis", () => {
     await made.client.connect();
     expect(server.asked()).toBe(4);
     expect(made.client.status).toBe("ready");
+  });
+
+  it("holds up no end of the process when it is given up while Redis is away", async () => {
+    const connect = new URL("../../plugins/storage/redis/connect.ts", import.meta.url).href;
+    const script = `const { connection } = await import(${JSON.stringify(connect)});
+      const { client } = await connection({ url: "redis://127.0.0.1:${await freePort()}" }, "relay");
+      await client.connect().catch(() => {});
+      const from = performance.now();
+      client.disconnect();
+      process.on("exit", () => console.log(performance.now() - from));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
+    expect(Number(stdout)).toBeLessThan(1_000);
   });
 });
 
