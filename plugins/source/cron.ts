@@ -1,47 +1,15 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
-import { StartError, refuseOptions } from "../../core/model/errors.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import type { FieldError } from "../../core/model/problem.ts";
-import { tellTicks } from "../../core/model/ticks.ts";
-import type { Clock } from "../../core/ports/clock.ts";
-import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import { createIntake } from "./messages/intake.ts";
-import type { MappedEvent, RawMessage } from "./messages/message.ts";
+import type { CronOptions } from "./cron/options.ts";
+import type { Schedule } from "./cron/ticking.ts";
 import { messageProblems } from "./messages/options.ts";
-import { failureReason } from "./messages/sessions.ts";
-import { messageText } from "./messages/read.ts";
 
-export interface CronEvent extends MappedEvent {
-  readonly type: string;
-  readonly keyId: string;
-}
+export type { CronEvent, CronOptions } from "./cron/options.ts";
 
-export interface CronOptions {
-  /** Cron expression, UTC, of five fields, or of six with seconds first. */
-  readonly schedule: string;
-  /**
-   * The event, or a function of the time of the tick that returns it; `undefined`: none this time. On several nodes each
-   * calls it, and the first event counts.
-   */
-  readonly event: CronEvent | ((at: Date) => CronEvent | undefined);
-  /**
-   * Stands in metrics, the log and `/readyz`, and begins the ids of the events. Two schedules need two names. Up to 32
-   * letters, digits and `-`.
-   * @default "cron"
-   */
-  readonly name?: string;
-}
-
-/** Calls `tick` with the time of each tick, until what it returns is called. @throws StartError 78 for a wrong schedule */
-export type Schedule = (
-  schedule: string,
-  tick: (at: Date) => void,
-  clock: Pick<Clock, "now" | "sleep">,
-) => Promise<() => Promise<void>>;
-
-/** Ticks that wait while nothing can be stored; beyond them the newest is dropped. */
-const MOST_WAITING = 1_000;
 /** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */
 const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
 
@@ -50,11 +18,11 @@ const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
  * event of a tick. A tick that cannot be stored is tried again until it is; one for which no relay runs is left out.
  */
 export function cron(options: CronOptions): Plugin<"source", Source> {
-  return cronOn(options, nodeCron);
+  return cronOn(options);
 }
 
-/** Like `cron`, with a given schedule: for tests, which cannot wait for a time of day. */
-export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source", Source> {
+/** @param schedule for tests, which cannot wait for a time of day */
+export function cronOn(options: CronOptions, schedule?: Schedule): Plugin<"source", Source> {
   const problems = problemsOf(options);
   return {
     kind: "source",
@@ -64,11 +32,8 @@ export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source
     ...(problems.length === 0 && { schedules: { schedule: options.schedule } }),
     async setup(ctx) {
       refuseOptions(problems);
-      // So that a wrong schedule is found before anything starts.
-      await (
-        await schedule(options.schedule, () => {}, ctx.clock)
-      )();
-      return createCron(options, schedule, ctx);
+      const { startCron } = await import("./cron/ticking.ts");
+      return startCron(ctx, options, schedule);
     },
   };
 }
@@ -88,65 +53,4 @@ function problemsOf(options: CronOptions | undefined): readonly FieldError[] {
   if (event.data === undefined && event.dataText === undefined)
     found.push({ path: "event.data", message: "is missing" });
   return found;
-}
-
-function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, ctx: PluginContext): Source {
-  const source = name ?? "cron";
-  const { log } = ctx;
-  let waiting = 0;
-  let stopTicks: (() => Promise<void>) | undefined;
-  const intake = createIntake<RawMessage>(ctx, {
-    reading: { source },
-    maxInFlight: MOST_WAITING,
-    firstWins: true,
-    settle: (settled) => void (waiting -= settled.length),
-  });
-
-  function tick(time: Date): void {
-    // The second is the finest step of a schedule.
-    const at = Math.floor(time.getTime() / 1_000) * 1_000;
-    const when = new Date(at).toISOString().replace(".000", "");
-    try {
-      const made = typeof event === "function" ? event(new Date(at)) : event;
-      if (made === undefined) return;
-      if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
-      const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
-      // Before the count, because it may throw: only what is offered is settled, and so counted down.
-      const payload = messageText({ createdAt: new Date(at), ...made });
-      waiting++;
-      intake.offer([{ payload, subject: source, at, place }]);
-    } catch (error) {
-      log.error("a tick made no event", { source, tick: when, error: failureReason(error) });
-    }
-  }
-
-  return {
-    async start(accept) {
-      if (intake.stopping.aborted || stopTicks !== undefined) return;
-      intake.start(accept);
-      stopTicks = await schedule(rest.schedule, tick, ctx.clock);
-    },
-    async stop() {
-      await stopTicks?.();
-      await intake.stop();
-    },
-    readiness: intake.readiness,
-  };
-}
-
-async function nodeCron(
-  schedule: string,
-  tick: (at: Date) => void,
-  clock: Pick<Clock, "now" | "sleep">,
-): Promise<() => Promise<void>> {
-  const { default: lib } = await import("node-cron");
-  if (!lib.validate(schedule)) throw new StartError(78, `schedule is no cron expression: ${schedule}`);
-  const task = lib.createTask(schedule, () => undefined, { timezone: "UTC" });
-  const stopping = new AbortController();
-  const over = tellTicks(clock, { expression: schedule, matches: (at) => task.match(at) }, stopping.signal, tick);
-  return async () => {
-    stopping.abort(new Error("stopping"));
-    await over;
-    await task.destroy();
-  };
 }

@@ -6,7 +6,7 @@ import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import { BACKLOG } from "./messages/connected.ts";
+import { BACKLOG } from "./messages/backlog.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";

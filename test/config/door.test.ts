@@ -1,4 +1,4 @@
-// The door of the package: what it hands out, and that opening it loads no library.
+// The door of the package: what it hands out, and that opening it loads no library and no plug-in that a config may not name.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
@@ -8,17 +8,26 @@ const SCRIPT = `import { registerHooks } from "node:module";
 const loaded = [];
 registerHooks({ resolve(specifier, context, next) {
   const found = next(specifier, context);
-  if (found.url.includes("/node_modules/")) loaded.push(specifier);
+  loaded.push(found.url);
   return found;
 } });
 await import(process.argv[1]);
 console.log(JSON.stringify(loaded));`;
 
-it("loads no library when it is imported", async () => {
+/** Sources of messages and transports to buses, each in a folder beside its factory. */
+const PLUGIN =
+  /\/(?:source\/(?:amqp|cron|kafka|messages|nats|postgres|redis-stream)|transport\/(?:amqp|buses|file|kafka|mail|nats|redis-stream))\//;
+/** What a factory judges its options by. */
+const OPTIONS = /\/(?:address|backlog|destination|library|load|options|plugin|secret-url|tls|tls-files)\.ts$/;
+
+it("loads no library when it is imported, and of sources and buses the factories alone", async () => {
   const index = new URL("../../config/index.ts", import.meta.url).href;
   const run = promisify(execFile);
   const { stdout } = await run(process.execPath, ["--input-type=module", "-e", SCRIPT, index]);
-  expect(JSON.parse(stdout)).toEqual([]);
+  const loaded = new Set(JSON.parse(stdout) as readonly string[]);
+  expect([...loaded].filter((url) => url.includes("/node_modules/"))).toEqual([]);
+  expect([...loaded].filter((url) => url.endsWith("/plugins/source/nats.ts"))).toHaveLength(1);
+  expect([...loaded].filter((url) => PLUGIN.test(url) && !OPTIONS.test(url))).toEqual([]);
 });
 
 it("hands out every factory, and the errors that a plug-in may throw", () => {

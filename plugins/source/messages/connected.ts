@@ -1,9 +1,9 @@
 /** A source that keeps one session with its broker: what all sources of another system share. */
-import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
 import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
+import { BACKLOG } from "./backlog.ts";
 import type { Intake } from "./intake.ts";
 import type { RawMessage, Settled } from "./message.ts";
 import { keepConnected } from "./sessions.ts";
@@ -46,13 +46,6 @@ export function connectedSource<Message extends RawMessage>(
     readiness: () => intake.readiness(),
   };
 }
-
-export const BACKLOG: MetricDeclaration = {
-  name: "relay_source_backlog",
-  type: "gauge",
-  help: "Messages that wait upstream, by source",
-  labels: ["source"],
-};
 
 const EVERY_MS = 15_000;
 

@@ -1,0 +1,90 @@
+/** The source behind `cron()`, loaded only where a config names it. */
+import { StartError } from "../../../core/model/errors.ts";
+import { tellTicks } from "../../../core/model/ticks.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import type { CronOptions } from "./options.ts";
+import { createIntake } from "../messages/intake.ts";
+import type { RawMessage } from "../messages/message.ts";
+import { messageText } from "../messages/read.ts";
+import { failureReason } from "../messages/sessions.ts";
+
+/** Calls `tick` with the time of each tick, until what it returns is called. @throws StartError 78 for a wrong schedule */
+export type Schedule = (
+  schedule: string,
+  tick: (at: Date) => void,
+  clock: Pick<Clock, "now" | "sleep">,
+) => Promise<() => Promise<void>>;
+
+/** Ticks that wait while nothing can be stored; beyond them the newest is dropped. */
+const MOST_WAITING = 1_000;
+
+export async function startCron(
+  ctx: PluginContext,
+  { event, name, ...rest }: CronOptions,
+  schedule: Schedule = nodeCron,
+): Promise<Source> {
+  // So that a wrong schedule is found before anything starts.
+  await (
+    await schedule(rest.schedule, () => {}, ctx.clock)
+  )();
+  const source = name ?? "cron";
+  const { log } = ctx;
+  let waiting = 0;
+  let stopTicks: (() => Promise<void>) | undefined;
+  const intake = createIntake<RawMessage>(ctx, {
+    reading: { source },
+    maxInFlight: MOST_WAITING,
+    firstWins: true,
+    settle: (settled) => void (waiting -= settled.length),
+  });
+
+  function tick(time: Date): void {
+    // The second is the finest step of a schedule.
+    const at = Math.floor(time.getTime() / 1_000) * 1_000;
+    const when = new Date(at).toISOString().replace(".000", "");
+    try {
+      const made = typeof event === "function" ? event(new Date(at)) : event;
+      if (made === undefined) return;
+      if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
+      const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
+      // Before the count, because it may throw: only what is offered is settled, and so counted down.
+      const payload = messageText({ createdAt: new Date(at), ...made });
+      waiting++;
+      intake.offer([{ payload, subject: source, at, place }]);
+    } catch (error) {
+      log.error("a tick made no event", { source, tick: when, error: failureReason(error) });
+    }
+  }
+
+  return {
+    async start(accept) {
+      if (intake.stopping.aborted || stopTicks !== undefined) return;
+      intake.start(accept);
+      stopTicks = await schedule(rest.schedule, tick, ctx.clock);
+    },
+    async stop() {
+      await stopTicks?.();
+      await intake.stop();
+    },
+    readiness: intake.readiness,
+  };
+}
+
+async function nodeCron(
+  schedule: string,
+  tick: (at: Date) => void,
+  clock: Pick<Clock, "now" | "sleep">,
+): Promise<() => Promise<void>> {
+  const { default: lib } = await import("node-cron");
+  if (!lib.validate(schedule)) throw new StartError(78, `schedule is no cron expression: ${schedule}`);
+  const task = lib.createTask(schedule, () => undefined, { timezone: "UTC" });
+  const stopping = new AbortController();
+  const over = tellTicks(clock, { expression: schedule, matches: (at) => task.match(at) }, stopping.signal, tick);
+  return async () => {
+    stopping.abort(new Error("stopping"));
+    await over;
+    await task.destroy();
+  };
+}

@@ -1,0 +1,39 @@
+/** The source behind `fromPostgres()`, loaded only where a config names it. */
+import type pg from "pg";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import { connectedSource } from "../messages/connected.ts";
+import { createIntake } from "../messages/intake.ts";
+import { readingOf } from "../messages/options.ts";
+import { setAsideStore } from "../messages/set-aside.ts";
+import type { PostgresOptions } from "./options.ts";
+import { createConnector } from "./client.ts";
+import { cursorReader } from "./cursor.ts";
+import { outboxReader } from "./outbox.ts";
+import { settleRows, type Row } from "./rows.ts";
+import { runSession } from "./session.ts";
+
+/** @param url where PostgreSQL is: the option, read and checked */
+export function startPostgres(ctx: PluginContext, options: PostgresOptions, library: typeof pg, url: string): Source {
+  const { table = "outbox", done = "delete", pollMs = 1_000, maxInFlight = 2_000 } = options;
+  const { channel = table.split(".").at(-1) as string } = options;
+  const connect = createConnector(library, url, ctx.clock);
+  const reading = readingOf(options, "postgres");
+  const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
+  const parts = { intake, connect, table, clock: ctx.clock };
+  const { storage, log } = ctx;
+  let held: string | undefined;
+  const refused = (why: string | undefined): void => {
+    if (why !== undefined && held === undefined)
+      log.warn("a row cannot be set aside", { source: reading.source, error: why });
+    held = why && `a row cannot be moved to ${table}_dead: ${why}`;
+  };
+  const reader =
+    options.cursor === true
+      ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
+      : outboxReader({ ...parts, done, refused });
+  const source = connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
+    runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected }),
+  );
+  return { ...source, readiness: () => source.readiness?.() ?? held };
+}

@@ -1,0 +1,58 @@
+/** The transport behind `toAmqp()`, loaded only where a config names it. */
+import type { connect as amqpConnect } from "amqplib";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Transport } from "../../../core/ports/transport.ts";
+import type { ToAmqpOptions } from "./options.ts";
+import { busTransport } from "../buses/bus-transport.ts";
+import { destinations } from "../buses/destination.ts";
+import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
+import { Sends } from "../buses/sends.ts";
+import { readTls } from "../buses/tls-files.ts";
+import { PublishRefused } from "./exchanges.ts";
+import { AmqpLink } from "./link.ts";
+
+/** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
+const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;
+const RULE = "an exchange and a routing key: letters, digits and . _ -, such as deposits/deposits.paid";
+
+/** @param url where RabbitMQ is: the option, read and checked */
+export function openAmqp(
+  options: ToAmqpOptions,
+  { clock, configDir, log }: PluginContext,
+  connect: typeof amqpConnect,
+  url: string,
+): Transport {
+  const { name } = options;
+  const sends = new Sends(clock);
+  const link = new AmqpLink({
+    connect,
+    clock,
+    url,
+    tls: readTls(`amqp:${name}`, options.tls, configDir),
+    lost: () => sends.endAll(unavailable(name)),
+    blocked: (why) => log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
+    failed: (why) => log.warn("a connection to RabbitMQ failed", { transport: name, error: why }),
+  });
+
+  return busTransport({
+    scheme: "amqp",
+    name,
+    destination: destinations(`amqp://${name}/`, DESTINATION, RULE),
+    sends,
+    readiness() {
+      if (link.exchanges === undefined) return "is not connected";
+      return link.blocked ? "takes nothing: the broker is short of memory or disk" : undefined;
+    },
+    async publish([exchange = "", routingKey = ""], request) {
+      const { blocked, exchanges } = link;
+      if (blocked || exchanges === undefined) return unavailable(name);
+      const returned = await exchanges.publish(exchange, routingKey, request);
+      if (returned !== undefined)
+        return refused(`no queue takes the routing key ${routingKey} of the exchange ${exchange} (${returned})`);
+      return confirmed(`exchange ${exchange}, routing key ${routingKey}: confirmed`);
+    },
+    // A channel belongs to one exchange alone: what the broker says of it is a matter of the destination.
+    failed: (error) => (error instanceof PublishRefused ? refusedBy(error.message) : unavailable(name)),
+    close: () => link.close(),
+  });
+}

@@ -1,0 +1,133 @@
+/** The transport behind `toNats()`, loaded only where a config names it. */
+import { resolve } from "node:path";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import { busTransport } from "../buses/bus-transport.ts";
+import { destinations } from "../buses/destination.ts";
+import { BusFault } from "../buses/fault.ts";
+import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
+import { Sends } from "../buses/sends.ts";
+import { readTls } from "../buses/tls-files.ts";
+import type { ToNatsOptions } from "./options.ts";
+import { NatsLink } from "./connection.ts";
+
+/** Tokens that begin with a letter or digit: `$JS.API.…`, `_INBOX.…`, `*` and `>` are never reached. */
+const SUBJECT = /^((?=.{1,255}$)[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)*)$/;
+const RULE = "a subject: letters, digits, _ and - in parts separated by ., such as deposits.paid";
+
+/** Codes of JetStream: the stream is full, though its status is that of a server which is busy. */
+const STREAM_IS_FULL = 10_077;
+
+/** What the transport uses of the client. */
+export type NatsClient = Pick<
+  typeof import("@nats-io/transport-node"),
+  "connect" | "credsAuthenticator" | "headers"
+> & {
+  readonly nats: Pick<typeof import("@nats-io/jetstream"), "jetstream" | "jetstreamManager" | "JetStreamApiError"> &
+    Pick<typeof import("@nats-io/transport-node"), "errors">;
+};
+
+export function openNats(options: ToNatsOptions, context: PluginContext, client: NatsClient): Transport {
+  const { clock, log } = context;
+  const { name } = options;
+  const { connect, credsAuthenticator, headers, nats } = client;
+  const { creds, ...given } = loginOf(options, context);
+  const sends = new Sends(clock);
+  const fault = new BusFault(clock);
+  const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
+  let stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
+  const link = new NatsLink({
+    connect,
+    options: { ...given, ...(creds && { authenticator: credsAuthenticator(creds) }) },
+    clock,
+    connected(connection) {
+      const manager = nats.jetstreamManager(connection, { checkAPI: false });
+      manager.catch(() => undefined);
+      stream = { client: nats.jetstream(connection), manager };
+    },
+    lost: () => sends.endAll(unavailable(name)),
+    failed: (why) => log.warn("a connection to NATS failed", { transport: name, error: why }),
+  });
+
+  const away = (words: string): Reply => {
+    if (fault.note(words)) log.warn("NATS takes no messages", { transport: name, error: words });
+    return unavailable(name);
+  };
+
+  /** Nobody answered: either no stream takes the subject, or JetStream is not there. */
+  async function unanswered(subject: string, manager: Promise<JetStreamManager>): Promise<Reply> {
+    try {
+      await (await manager).streams.find(subject);
+    } catch (error) {
+      if (isUnanswered(error) || error instanceof nats.errors.TimeoutError) return away("JetStream does not answer");
+      return refused(`no stream takes the subject ${subject}`);
+    }
+    return away("a stream has no leader");
+  }
+
+  const failed = (error: unknown): Reply => {
+    if (error instanceof nats.JetStreamApiError) {
+      const { code, status, message } = error;
+      return status === 503 && code !== STREAM_IS_FULL ? away(message) : refusedBy(message);
+    }
+    const { cause = error } = error as Error;
+    if (cause instanceof nats.errors.PermissionViolationError)
+      return refused(`the relay may not publish to the subject ${cause.subject}`);
+    if (cause instanceof nats.errors.InvalidArgumentError) return refusedBy(cause.message);
+    return unavailable(name);
+  };
+
+  return busTransport({
+    scheme: "nats",
+    name,
+    destination,
+    sends,
+    readiness: () => (link.up ? fault.words() : "is not connected"),
+    async publish([subject = ""], request) {
+      if (!link.up || stream === undefined) return unavailable(name);
+      const { body, messageId, timeoutMs } = request;
+      const { client, manager } = stream;
+      // The deadline of the send comes first: its reply says more.
+      const how = { msgID: messageId, headers: headersOf(request, headers()), timeout: timeoutMs + 1_000 };
+      try {
+        const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
+        fault.clear();
+        return confirmed(`stream ${taken}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
+      } catch (error) {
+        if (isUnanswered(error)) return await unanswered(subject, manager);
+        if (error instanceof nats.errors.TimeoutError) return timedOut(timeoutMs);
+        throw error;
+      }
+    },
+    failed,
+    close: () => link.close(),
+  });
+}
+
+/** The client does not export the class. */
+const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";
+
+function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
+  for (const [name, value] of Object.entries(headers)) if (!/^nats-/i.test(name)) made.set(name, value);
+  return made;
+}
+
+type Login = ConnectionOptions & { readonly creds?: Uint8Array };
+
+function loginOf(options: ToNatsOptions, { secret, configDir }: PluginContext): Login {
+  const { name, servers, user, password, token, credentials, tls } = options;
+  // Only to report one that cannot be read: the client reads them at each connection, so that renewed ones count.
+  readTls(`nats:${name}`, tls, configDir);
+  return {
+    servers: typeof servers === "string" ? servers : [...servers],
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { pass: secret("password") }),
+    ...(token !== undefined && { token: secret("token") }),
+    ...(credentials !== undefined && { creds: Buffer.from(secret("credentials")) }),
+    ...(tls !== undefined && {
+      tls: Object.fromEntries(Object.entries(tls).map(([file, path]) => [file, resolve(configDir, path)])),
+    }),
+  };
+}
