@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
 import { toAmqp, type ToAmqpOptions } from "../../plugins/transport/amqp.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
-import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { startRabbit, type RabbitServer } from "../support/rabbitmq.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -123,9 +123,12 @@ describe.skipIf(missing !== undefined)(`the AMQP transport${missing ? ` (skipped
     expect(textOf(second)).toBe("error the broker refused the message: a queue of it is full");
   });
 
-  it("is away while the server is killed, ends what is under way, and comes back by itself", async () => {
+  it("is away while the server is killed, ends what is under way, comes back by itself, and says both", async () => {
     await queue("killed", "killed.key");
-    const transport = await open();
+    const { log, said } = keptLog();
+    const transport = await setUp(toAmqp({ name: "bus", url: rabbit.url }), { log });
+    opened.push(transport);
+    await whenReady(transport);
     rabbit.pause();
     const sending = sendTo(transport, "amqp://bus/deposits/killed.key");
     await rabbit.kill();
@@ -135,6 +138,9 @@ describe.skipIf(missing !== undefined)(`the AMQP transport${missing ? ` (skipped
     await rabbit.start();
     await whenReady(transport);
     expect(textOf(await sendTo(transport, "amqp://bus/deposits/killed.key"))).toMatch(/^200/);
+    expect(said).toContain("warn a connection to RabbitMQ failed");
+    expect(said.filter((line) => line === "info the connection to RabbitMQ is there again")).toHaveLength(1);
+    expect(said.at(-1)).toBe("info the connection to RabbitMQ is there again");
   });
 
   it("starts without a server, and says so", async () => {

@@ -10,8 +10,9 @@ import {
 } from "../../plugins/transport/kafka/batches.ts";
 import { toKafka, type ToKafkaOptions } from "../../plugins/transport/kafka.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
-import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
+import { until } from "../support/until.ts";
 import { freePort } from "../../tools/free-port.ts";
 
 const missing = needsKafka();
@@ -118,8 +119,11 @@ describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skippe
     expect(transport.readiness?.()).toBeUndefined();
   });
 
-  it("is away while the broker is killed, ends what is under way, and comes back by itself", async () => {
-    const transport = await open();
+  it("is away while the broker is killed, ends what is under way, comes back by itself, and says both", async () => {
+    const { log, said } = keptLog();
+    const transport = await setUp(toKafka({ name: "bus", brokers: [kafka.broker] }), { log });
+    opened.push(transport);
+    await whenReady(transport);
     await sendTo(transport, "kafka://bus/killed");
     kafka.pause();
     const sending = sendTo(transport, "kafka://bus/killed");
@@ -129,13 +133,19 @@ describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skippe
     await kafka.start();
     await whenReady(transport);
     expect(textOf(await sendTo(transport, "kafka://bus/killed"))).toMatch(/^200/);
+    expect(said).toContain("warn a connection to Kafka failed");
+    expect(said.filter((line) => line === "info the connection to Kafka is there again")).toHaveLength(1);
+    expect(said.at(-1)).toBe("info the connection to Kafka is there again");
   });
 });
 
 it("starts without a broker, and says so", async () => {
-  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }));
+  const { log, said } = keptLog();
+  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }), { log });
   expect(transport.readiness?.()).toBe("is not connected");
   expect(await sendTo(transport, "kafka://bus/a")).toMatchObject({ kind: "unavailable" });
+  await until(() => said.length > 0);
+  expect(said).toEqual(["warn a connection to Kafka failed"]);
   await transport.dispose();
 });
 

@@ -6,7 +6,7 @@ import type { Transport } from "../../core/ports/transport.ts";
 import type { FarRequest } from "../conformance/transport.ts";
 import { toNats, type ToNatsOptions } from "../../plugins/transport/nats.ts";
 import { describeTransport } from "../conformance/transport.ts";
-import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { startNats, type NatsServer } from "../support/nats.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -125,8 +125,11 @@ describe.skipIf(missing !== undefined)(`the NATS transport${missing ? ` (skipped
     await transport.dispose();
   });
 
-  it("is away while the server is killed, ends what is under way, and comes back by itself", async () => {
-    const transport = await open();
+  it("is away while the server is killed, ends what is under way, comes back by itself, and says both", async () => {
+    const { log, said } = keptLog();
+    const transport = await setUp(toNats({ name: "bus", servers: nats.url }), { log });
+    opened.push(transport);
+    await whenReady(transport);
     nats.pause();
     const sending = sendTo(transport, "nats://bus/deposits.killed");
     await nats.kill();
@@ -136,6 +139,9 @@ describe.skipIf(missing !== undefined)(`the NATS transport${missing ? ` (skipped
     await nats.start();
     await whenReady(transport);
     expect(textOf(await sendTo(transport, "nats://bus/deposits.killed"))).toMatch(/^200/);
+    expect(said).toContain("warn a connection to NATS failed");
+    expect(said.filter((line) => line === "info the connection to NATS is there again")).toHaveLength(1);
+    expect(said.at(-1)).toBe("info the connection to NATS is there again");
   });
 
   it("starts without a server, and finds it when it comes", async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
 import { toRedisStream, type ToRedisStreamOptions } from "../../plugins/transport/redis-stream.ts";
 import { describeTransport } from "../conformance/transport.ts";
-import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { freePort } from "../../tools/free-port.ts";
 import { until } from "../support/until.ts";
@@ -123,8 +123,11 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
     expect(transport.readiness?.()).toBeUndefined();
   });
 
-  it("is away while the server is killed, ends what is under way, and comes back by itself", async () => {
-    const transport = await open();
+  it("is away while the server is killed, ends what is under way, comes back by itself, and says both", async () => {
+    const { log, said } = keptLog();
+    const transport = await setUp(toRedisStream({ name: "bus", url: redis.url }), { log });
+    opened.push(transport);
+    await whenReady(transport);
     redis.pause();
     const sending = sendTo(transport, "redis-stream://bus/killed");
     await redis.kill();
@@ -134,6 +137,9 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
     await redis.start();
     await whenReady(transport);
     expect(textOf(await sendTo(transport, "redis-stream://bus/killed"))).toMatch(/^200/);
+    expect(said).toContain("warn a connection to Redis failed");
+    expect(said.filter((line) => line === "info the connection to Redis is there again")).toHaveLength(1);
+    expect(said.at(-1)).toBe("info the connection to Redis is there again");
   });
 
   it("starts without a server, and says so", async () => {

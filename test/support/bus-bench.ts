@@ -1,5 +1,5 @@
 /** What tests of bus transports share: a request to send, the context of a plug-in with its secrets, and a bench for the law. */
-import type { PluginContext } from "../../core/ports/plugin.ts";
+import type { Log, PluginContext } from "../../core/ports/plugin.ts";
 import type { TransportPlugin } from "../../core/ports/plan.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -16,6 +16,13 @@ export const busContext = (plugin: TransportPlugin, more: Partial<PluginContext>
 
 export async function setUp(plugin: TransportPlugin, more: Partial<PluginContext> = {}): Promise<Transport> {
   return await plugin.setup(busContext(plugin, more));
+}
+
+/** A log that keeps what it is told, as `warn a connection to NATS failed`. */
+export function keptLog(): { readonly log: Log; readonly said: readonly string[] } {
+  const said: string[] = [];
+  const keep = (level: string) => (message: string) => void said.push(`${level} ${message}`);
+  return { said, log: { debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") } };
 }
 
 let count = 0;

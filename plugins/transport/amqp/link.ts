@@ -2,6 +2,7 @@
 import type { ChannelModel, connect as amqpConnect } from "amqplib";
 import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { LinkNews } from "../buses/link-news.ts";
 import { Exchanges } from "./exchanges.ts";
 
 const CONNECT_MS = 5_000;
@@ -20,10 +21,9 @@ export interface AmqpLinkDeps {
   readonly clock: Clock;
   /** Called when what is under way is unknown: the connection is lost, or the broker takes nothing. */
   readonly lost: () => void;
-  /** Called when the broker takes no messages until further notice. */
-  readonly blocked: (why: string) => void;
-  /** Called when there is no connection, once for the same reason in a row. */
-  readonly failed: (why: string) => void;
+  /** Called when the broker takes no messages until further notice; `undefined`: it takes them again. */
+  readonly blocked: (why: string | undefined) => void;
+  readonly news: LinkNews;
 }
 
 export class AmqpLink {
@@ -32,7 +32,6 @@ export class AmqpLink {
   #connection: ChannelModel | undefined;
   #exchanges: Exchanges | undefined;
   #blocked = false;
-  #said = "";
 
   constructor(deps: AmqpLinkDeps) {
     this.#deps = deps;
@@ -89,12 +88,15 @@ export class AmqpLink {
       this.#deps.blocked(why);
       this.#deps.lost();
     });
-    connection.on("unblocked", () => (this.#blocked = false));
+    connection.on("unblocked", () => {
+      this.#blocked = false;
+      this.#deps.blocked(undefined);
+    });
     if (this.#end.signal.aborted) return await this.#hangUp(connection);
     this.#blocked = false;
-    this.#said = "";
     this.#connection = connection;
     this.#exchanges = new Exchanges(connection);
+    this.#deps.news.there();
     await closed.promise;
   }
 
@@ -106,8 +108,6 @@ export class AmqpLink {
   }
 
   #say(why: string): void {
-    if (why === this.#said || this.#end.signal.aborted) return;
-    this.#said = why;
-    this.#deps.failed(why);
+    if (!this.#end.signal.aborted) this.#deps.news.failed(why);
   }
 }

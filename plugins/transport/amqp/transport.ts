@@ -5,6 +5,7 @@ import type { Transport } from "../../../core/ports/transport.ts";
 import type { ToAmqpOptions } from "./options.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
+import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { readTls } from "../buses/tls-files.ts";
@@ -30,8 +31,11 @@ export function openAmqp(
     url,
     tls: readTls(`amqp:${name}`, options.tls, configDir),
     lost: () => sends.endAll(unavailable(name)),
-    blocked: (why) => log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
-    failed: (why) => log.warn("a connection to RabbitMQ failed", { transport: name, error: why }),
+    blocked: (why) =>
+      why === undefined
+        ? log.info("RabbitMQ takes messages again", { transport: name })
+        : log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
+    news: linkNews(log, "RabbitMQ", name),
   });
 
   return busTransport({

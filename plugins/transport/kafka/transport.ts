@@ -4,6 +4,7 @@ import type { Reply, Transport, TransportRequest } from "../../../core/ports/tra
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
+import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { readTls } from "../buses/tls-files.ts";
@@ -43,6 +44,7 @@ export function openKafka(
   const { name, brokers, key = "keyId" } = options;
   const sends = new Sends(clock);
   const fault = new BusFault(clock);
+  const news = linkNews(log, "Kafka", name);
   const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
   const end = new AbortController();
   const producer = new Producer({
@@ -71,6 +73,7 @@ export function openKafka(
     while (!end.signal.aborted) {
       try {
         await producer.metadata({ topics: [], forceUpdate: true });
+        news.there();
         return fault.clear();
       } catch (error) {
         away(error);
@@ -79,8 +82,8 @@ export function openKafka(
     }
   }
   function away(error: unknown): Reply {
-    if (fault.note("is not connected"))
-      log.warn("a connection to Kafka failed", { transport: name, error: String(error) });
+    fault.note("is not connected");
+    if (!end.signal.aborted) news.failed(String(error));
     asking ??= ask().finally(() => (asking = undefined));
     return unavailable(name);
   }

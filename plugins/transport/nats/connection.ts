@@ -2,6 +2,7 @@
 import type { ConnectionOptions, NatsConnection } from "@nats-io/transport-node";
 import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { LinkNews } from "../buses/link-news.ts";
 
 /** Wait between attempts to connect, ms. */
 const AGAIN_MS = 500;
@@ -19,8 +20,7 @@ export interface NatsLinkDeps {
   readonly connected: (connection: NatsConnection) => void;
   /** Called when it is lost: what was under way is unknown. */
   readonly lost: () => void;
-  /** Called when it cannot be made, once for the same reason in a row. */
-  readonly failed: (why: string) => void;
+  readonly news: LinkNews;
 }
 
 export class NatsLink {
@@ -28,7 +28,6 @@ export class NatsLink {
   readonly #end = new AbortController();
   #connection: NatsConnection | undefined;
   #up = false;
-  #said = "";
 
   constructor(deps: NatsLinkDeps) {
     this.#deps = deps;
@@ -77,18 +76,22 @@ export class NatsLink {
     if (this.#end.signal.aborted) return await connection.close();
     this.#connection = connection;
     this.#deps.connected(connection);
-    this.#up = true;
-    this.#said = "";
+    this.#there();
     for await (const { type, ...more } of connection.status()) {
-      if (type === "disconnect") this.#down();
-      if (type === "reconnect") {
-        this.#up = true;
-        this.#said = "";
+      if (type === "disconnect") {
+        this.#say("it was lost");
+        this.#down();
       }
+      if (type === "reconnect") this.#there();
       if (type === "error") this.#say(String((more as { error?: unknown }).error));
     }
     const why = await connection.closed();
     if (why instanceof Error) this.#say(String(why));
+  }
+
+  #there(): void {
+    this.#up = true;
+    this.#deps.news.there();
   }
 
   #down(): void {
@@ -97,8 +100,6 @@ export class NatsLink {
   }
 
   #say(why: string): void {
-    if (why === this.#said || this.#end.signal.aborted) return;
-    this.#said = why;
-    this.#deps.failed(why);
+    if (!this.#end.signal.aborted) this.#deps.news.failed(why);
   }
 }

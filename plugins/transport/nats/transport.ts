@@ -7,6 +7,7 @@ import type { Reply, Transport, TransportRequest } from "../../../core/ports/tra
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
+import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { readTls } from "../buses/tls-files.ts";
@@ -48,7 +49,7 @@ export function openNats(options: ToNatsOptions, context: PluginContext, client:
       stream = { client: nats.jetstream(connection), manager };
     },
     lost: () => sends.endAll(unavailable(name)),
-    failed: (why) => log.warn("a connection to NATS failed", { transport: name, error: why }),
+    news: linkNews(log, "NATS", name),
   });
 
   const away = (words: string): Reply => {

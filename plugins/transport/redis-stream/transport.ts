@@ -5,6 +5,7 @@ import type { Reply, Transport, TransportRequest } from "../../../core/ports/tra
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
+import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { readTls } from "../buses/tls-files.ts";
@@ -46,17 +47,24 @@ export function openRedisStream(
     reconnectOnError: (error) => error.message.startsWith("READONLY"),
     ...(tls && { tls }),
   });
-  let said = "";
+  const news = linkNews(log, "Redis", name);
+  let up = false;
   /** True when the server does not have the database of the URL: the client would go on in database 0. */
   let noDatabase = false;
   client.on("connect", () => (noDatabase = false));
   client.on("error", ({ message, command }: Error & { readonly command?: { readonly name: string } }) => {
     noDatabase ||= command?.name === "select";
-    if (message !== said) log.warn("a connection to Redis failed", { transport: name, error: message });
-    said = message;
+    news.failed(message);
   });
-  client.on("ready", () => (said = ""));
-  client.on("close", () => sends.endAll(unavailable(name)));
+  client.on("ready", () => {
+    up = true;
+    if (!noDatabase) news.there();
+  });
+  client.on("close", () => {
+    if (up) news.failed("it was lost");
+    up = false;
+    sends.endAll(unavailable(name));
+  });
 
   const fault = new BusFault(clock);
   const failed = (error: unknown): Reply => {
@@ -87,7 +95,10 @@ export function openRedisStream(
       return confirmed(`stream ${stream}, entry ${String(id)}`);
     },
     failed,
-    close: () => client.disconnect(),
+    close() {
+      up = false;
+      client.disconnect();
+    },
   });
 }
 
