@@ -1,4 +1,6 @@
 // fromRedisStream against real servers: what is acknowledged when, and what becomes of the rest.
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Accept } from "../../core/ports/source.ts";
@@ -71,6 +73,30 @@ async function started(over: Partial<FromRedisStreamOptions> = {}) {
   await made.source.start(intake.accept, info);
   return { ...made, told };
 }
+
+/** Starts a source, waits until its read is blocked, stops it, and prints how long the process still lasts, ms. */
+const STOPPED = `
+  const [root, url, stream] = process.argv.slice(1);
+  const { fromRedisStream } = await import(root + "plugins/source/redis-stream.ts");
+  const { pluginContext } = await import(root + "test/support/plugin-context.ts");
+  const { systemClock } = await import(root + "core/runtime/clock.ts");
+  const { Redis } = await import("ioredis");
+  const asking = new Redis(url);
+  const source = await fromRedisStream({ url, stream }).setup(pluginContext(systemClock(), "/", { secret: () => url }));
+  await source.start(() => Promise.resolve([]), { durability: "fsync" });
+  while (!/ flags=b .* cmd=xreadgroup /.test(await asking.client("LIST"))) await new Promise((soon) => setTimeout(soon, 20));
+  asking.disconnect();
+  await source.stop();
+  const from = performance.now();
+  process.on("exit", () => console.log(performance.now() - from));`;
+
+it("holds up no end of the process once it is stopped", { timeout: 60_000 }, async ({ skip }) => {
+  skip(missing !== undefined, missing);
+  const args = [new URL("../../", import.meta.url).href, server.url, `orders${++streams}`];
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", STOPPED, ...args]);
+  expect(Number(stdout)).toBeLessThan(2_000);
+});
 
 describe.skipIf(missing !== undefined)("fromRedisStream keeps the law of a source:", () => {
   describePolledSource(async (clock) => {

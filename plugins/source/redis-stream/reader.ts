@@ -25,6 +25,11 @@ export interface StreamReader {
   close(): void;
 }
 
+/** The client leaves its timer for an answer running when the connection ends, and it holds the process for 15 s. */
+function stopSocketTimer(client: Redis): void {
+  clearTimeout((client as unknown as { readonly socketTimeoutTimer?: NodeJS.Timeout }).socketTimeoutTimer);
+}
+
 /** Entries of one reply. */
 const PAGE = 500;
 /** Longest that a read waits for an entry, ms. */
@@ -57,6 +62,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     });
     // Without a listener an error event ends the process.
     made.on("error", (error) => (fault = error));
+    made.on("close", () => stopSocketTimer(made));
     return made;
   }
 

@@ -61,6 +61,7 @@ export function openRedisStream(
     if (!noDatabase) news.there();
   });
   client.on("close", () => {
+    stopSocketTimer(client);
     if (up) news.failed("it was lost");
     up = false;
     sends.endAll(unavailable(name));
@@ -100,6 +101,16 @@ export function openRedisStream(
       client.disconnect();
     },
   });
+}
+
+/**
+ * The client leaves its timer for an answer running when a connection ends. It would hold the process, and cut the next
+ * connection, which has no timer of its own as long as there is this one.
+ */
+function stopSocketTimer(client: Redis): void {
+  const timed = client as unknown as { socketTimeoutTimer?: NodeJS.Timeout | undefined };
+  clearTimeout(timed.socketTimeoutTimer);
+  timed.socketTimeoutTimer = undefined;
 }
 
 /** The headers and the body. A subscriber's own header `event` would stand beside the body, so it is left out. */
