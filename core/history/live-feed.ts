@@ -1,17 +1,27 @@
-/** The live feed sends what happens on a key to all listeners on this node. Without listeners it costs one look-up. */
+/**
+ * The live feed sends what happens on a key to all listeners on this node. Without listeners it only notes when something
+ * happened, so that one who begins to listen learns whether there was something just before.
+ */
 import { attemptId, deliveryId } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isoTime } from "../model/time.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 
 export interface FeedMessage {
-  readonly event: "event" | "attempt" | "subscription";
+  /** `again`: something has happened since the time that was named. */
+  readonly event: "event" | "attempt" | "subscription" | "again";
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 export interface LiveFeed {
-  /** Calls `tell` for everything that happens on a key from now on; returns a function that stops it. */
-  listen(keyId: string, send: (message: FeedMessage) => void): () => void;
+  /**
+   * Calls `send` for everything that happens on a key from now on; returns a function that stops it.
+   * @param since epoch ms; the first message is `again` when something may have happened from then to now
+   */
+  listen(keyId: string, send: (message: FeedMessage) => void, since?: number): () => void;
+  /** Whether something may have happened on a key at that time or later. */
+  happened(keyId: string, since: number): boolean;
   /** An event was stored. */
   accepted(event: RelayEvent): void;
   /** An attempt was made, and its outcome stored. */
@@ -20,18 +30,39 @@ export interface LiveFeed {
   changed(keyId: string, subscriptionId: string): void;
 }
 
-export function createFeed(): LiveFeed {
+/** What happened last is noted, of all keys together: enough for the time in which a page opens. */
+const NOTED = 1_024;
+
+export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
   const listeners = new Map<string, Set<(message: FeedMessage) => void>>();
+  const keys = Array.from<string | undefined>({ length: NOTED });
+  const times = new Float64Array(NOTED);
+  let next = 0;
+  const beganAt = now();
+
+  function note(keyId: string): void {
+    keys[next] = keyId;
+    times[next] = now();
+    next = (next + 1) % NOTED;
+  }
+
+  /** Where the oldest note is as young as that, there may have been others before it. */
+  const happened = (keyId: string, since: number): boolean =>
+    since < beganAt ||
+    (keys[next] !== undefined && (times[next] as number) >= since) ||
+    keys.some((one, i) => one === keyId && (times[i] as number) >= since);
 
   function send(keyId: string, message: FeedMessage): void {
     for (const one of listeners.get(keyId) ?? []) one(message);
   }
 
   return {
-    listen(keyId, one) {
+    happened,
+    listen(keyId, one, since) {
       let ofKey = listeners.get(keyId);
       if (ofKey === undefined) listeners.set(keyId, (ofKey = new Set()));
       ofKey.add(one);
+      if (since !== undefined && happened(keyId, since)) one({ event: "again", data: {} });
       return () => {
         ofKey.delete(one);
         if (ofKey.size === 0 && listeners.get(keyId) === ofKey) listeners.delete(keyId);
@@ -39,6 +70,7 @@ export function createFeed(): LiveFeed {
     },
     accepted(event) {
       const { id, type, keyId, createdAt, acceptedAt } = event;
+      note(keyId);
       if (!listeners.has(keyId)) return;
       send(keyId, {
         event: "event",
@@ -53,6 +85,7 @@ export function createFeed(): LiveFeed {
       });
     },
     attempted(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
+      note(sub.keyId);
       if (!listeners.has(sub.keyId)) return;
       send(sub.keyId, {
         event: "attempt",
@@ -73,6 +106,9 @@ export function createFeed(): LiveFeed {
         },
       });
     },
-    changed: (keyId, id) => send(keyId, { event: "subscription", data: { id } }),
+    changed(keyId, id) {
+      note(keyId);
+      send(keyId, { event: "subscription", data: { id } });
+    },
   };
 }

@@ -4,17 +4,21 @@ import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "../http/call.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
+import { streamQuery } from "./schemas.ts";
 import { createStreamPlaces } from "./stream-places.ts";
 
 /** One message. `data` becomes one line of JSON. */
 export interface FeedLine {
-  readonly event: "event" | "attempt" | "subscription";
+  readonly event: "event" | "attempt" | "subscription" | "again";
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 export interface Feed {
-  /** Reports what happens on a key from now on. Returns a function that ends it. */
-  listen(keyId: string, tell: (message: FeedLine) => void): () => void;
+  /**
+   * Reports what happens on a key from now on. Returns a function that ends it.
+   * @param since epoch ms: begins with `again` when something may have happened from then to now
+   */
+  listen(keyId: string, tell: (message: FeedLine) => void, since?: number): () => void;
 }
 
 /** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
@@ -57,8 +61,9 @@ export function liveFeedOperations(deps: {
       summary: "What happens on a key, as it happens, as server-sent events",
       tag: "Figures",
       portal: true,
+      query: streamQuery,
       reply: { status: 200, type: "text/event-stream" },
-      handle({ keyId, principal }) {
+      handle({ keyId, principal, query }) {
         return {
           async stream(call, headers) {
             const { res, signal } = call;
@@ -71,10 +76,11 @@ export function liveFeedOperations(deps: {
               "X-Accel-Buffering": "no",
             });
             if (call.method === "HEAD") return void (leave(), res.end());
-            const end = feed.listen(keyId, ({ event, data }) => {
+            const tell = ({ event, data }: FeedLine): void => {
               res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
               if (res.writableLength > MAX_UNREAD) res.destroy();
-            });
+            };
+            const end = feed.listen(keyId, tell, query.since);
             const draining = new AbortController();
             const server = (res.socket as { readonly server?: EventEmitter } | null)?.server;
             const drain = (): void => draining.abort();

@@ -231,6 +231,12 @@ export const pageQuery = z.strictObject(paging);
 /** Of the deliveries of one event. */
 export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
+export const streamQuery = z.strictObject({
+  since: moment.optional().meta({
+    description:
+      "A `meta.timestamp`: the first message is `again` where something may have happened on the key since then.",
+  }),
+});
 const range = z.enum(["1h", "24h", "7d"]);
 export const statsQuery = z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() });
 /** Keys that one page lists with figures: each costs a read of its own. */

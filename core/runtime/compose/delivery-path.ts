@@ -93,7 +93,9 @@ function composePublish(container: Container<DeliveryPath>): void {
     return cache;
   });
   container.make("observer", ["log"], ({ log }) => createObservers(log));
-  container.make("liveFeed", ["storage", "thread"], ({ storage, thread }) => watchedFeed(storage, thread));
+  container.make("liveFeed", ["storage", "clock", "thread"], ({ storage, clock, thread }) =>
+    watchedFeed(storage, clock, thread),
+  );
   container.make("statsCollector", ["storage", "clock", "log"], createStatsCollector);
   container.make(
     "publisher",

@@ -5,11 +5,16 @@
 import { BroadcastChannel } from "node:worker_threads";
 import { createFeed, type FeedMessage, type LiveFeed } from "../../history/live-feed.ts";
 import { parseSubscriptionKey } from "../../model/keys.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 
-export function watchedFeed(storage: Pick<Storage, "watch">, thread?: Pick<ThreadPlace, "index" | "feed">): LiveFeed {
-  const own = createFeed();
+export function watchedFeed(
+  storage: Pick<Storage, "watch">,
+  clock: Pick<Clock, "now">,
+  thread?: Pick<ThreadPlace, "index" | "feed">,
+): LiveFeed {
+  const own = createFeed(clock);
   const feed = thread === undefined ? own : acrossThreads(own, thread);
   storage.watch((keys) => {
     for (const key of keys) {
@@ -21,12 +26,23 @@ export function watchedFeed(storage: Pick<Storage, "watch">, thread?: Pick<Threa
   return feed;
 }
 
-/** `wants`: this thread has listeners for a key, or has none any more. `tell`: something happened that `to` wants. */
+/**
+ * `wants`: this thread has listeners for a key, or has none any more; a new one asks what happened since a time. `tell`: something happened that `to` wants.
+ */
 type Said =
   | { readonly say: "hello" }
-  | { readonly say: "wants"; readonly from: number; readonly keys: readonly string[] }
+  | {
+      readonly say: "wants";
+      readonly from: number;
+      readonly keys: readonly string[];
+      readonly since?: Since | undefined;
+    }
   | { readonly say: "tell"; readonly to: number; readonly keyId: string; readonly message: FeedMessage };
 
+interface Since {
+  readonly keyId: string;
+  readonly at: number;
+}
 type Listener = (message: FeedMessage) => void;
 
 function acrossThreads(feed: LiveFeed, { index, feed: name }: Pick<ThreadPlace, "index" | "feed">): LiveFeed {
@@ -36,10 +52,10 @@ function acrossThreads(feed: LiveFeed, { index, feed: name }: Pick<ThreadPlace, 
   /** What listens in this thread for another one, by thread and key. */
   const forOthers = new Map<number, Map<string, () => void>>();
   const say = (what: Said): void => channel.postMessage(what);
-  const wants = (): void => say({ say: "wants", from: index, keys: [...here.keys()] });
+  const wants = (since?: Since): void => say({ say: "wants", from: index, keys: [...here.keys()], since });
 
   /** Sends what happens on those keys to that thread from now on, and on no others. */
-  function serve(to: number, keys: readonly string[]): void {
+  function serve(to: number, keys: readonly string[], since: Since | undefined): void {
     const before = forOthers.get(to) ?? new Map<string, () => void>();
     const now = new Map<string, () => void>();
     for (const keyId of keys) {
@@ -51,12 +67,14 @@ function acrossThreads(feed: LiveFeed, { index, feed: name }: Pick<ThreadPlace, 
     }
     for (const [keyId, stop] of before) if (!now.has(keyId)) stop();
     forOthers.set(to, now);
+    if (since !== undefined && feed.happened(since.keyId, since.at))
+      say({ say: "tell", to, keyId: since.keyId, message: { event: "again", data: {} } });
   }
 
   channel.onmessage = (event: unknown) => {
     const said = (event as { readonly data: Said }).data;
     if (said.say === "hello") wants();
-    else if (said.say === "wants") serve(said.from, said.keys);
+    else if (said.say === "wants") serve(said.from, said.keys, said.since);
     else if (said.to === index) for (const tell of here.get(said.keyId) ?? []) tell(said.message);
   };
   channel.unref();
@@ -66,12 +84,13 @@ function acrossThreads(feed: LiveFeed, { index, feed: name }: Pick<ThreadPlace, 
 
   return {
     ...feed,
-    listen(keyId, send) {
+    listen(keyId, send, since) {
       const tell: Listener = (message) => send(message);
-      const stop = feed.listen(keyId, tell);
+      const stop = feed.listen(keyId, tell, since);
       const ofKey = here.get(keyId) ?? new Set();
       here.set(keyId, ofKey.add(tell));
-      if (ofKey.size === 1) wants();
+      if (since !== undefined) wants({ keyId, at: since });
+      else if (ofKey.size === 1) wants();
       return () => {
         stop();
         ofKey.delete(tell);
