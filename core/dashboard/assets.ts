@@ -21,10 +21,13 @@ interface Library {
   readonly unminified?: true;
 }
 
-/** The source of a package that the page imports. */
+/** What every view needs: a part of the page's one module. */
+const JOINED: Readonly<Record<string, string>> = {
+  preact: "preact/dist/preact.mjs",
+  "preact/hooks": "preact/hooks/dist/hooks.mjs",
+};
+/** The source of a package that the page imports when a view asks for it. */
 const LIBRARIES: Readonly<Record<string, Library>> = {
-  preact: { name: "preact", file: "preact/dist/preact.mjs" },
-  "preact/hooks": { name: "hooks", file: "preact/hooks/dist/hooks.mjs" },
   uqr: { name: "uqr", file: "uqr/dist/index.mjs", unminified: true },
   // Its module is not minified; its script is, and only needs an export.
   uplot: { name: "uplot", file: "uplot/dist/uPlot.iife.min.js", tail: "\nexport default uPlot;\n" },
@@ -39,12 +42,15 @@ export interface Asset {
 }
 
 export interface Assets {
+  /** The script that stands in the document itself. */
+  readonly start: string;
   readonly byName: ReadonlyMap<string, Asset>;
   /** Changes when anything changes. */
   readonly version: string;
 }
 
 interface Packed {
+  readonly start: string;
   readonly version: string;
   readonly assets: readonly { readonly name: string; readonly type: string; readonly text: string }[];
 }
@@ -54,12 +60,14 @@ export const EMBEDDED = "dashboard.json";
 
 export async function loadAssets(): Promise<Assets> {
   const sea = process.getBuiltinModule("node:sea");
-  const { version, assets } = sea.isSea() ? (JSON.parse(sea.getAsset(EMBEDDED, "utf8")) as Packed) : await make();
+  const { version, start, assets } = sea.isSea()
+    ? (JSON.parse(sea.getAsset(EMBEDDED, "utf8")) as Packed)
+    : await make();
   const all = assets.map(({ name, type, text }) => {
     const body = Buffer.from(text);
     return [name, { name, type, body, gzip: gzipSync(body, { level: 9 }) }] as const;
   });
-  return { byName: new Map(all), version };
+  return { byName: new Map(all), version, start };
 }
 
 /** Loads them at the first call, once. A failure is tried again. */
@@ -86,11 +94,13 @@ async function make(): Promise<Packed> {
     );
   };
   const sources: { readonly base: string; readonly end: string; readonly type: string; readonly text: string }[] = [];
-  const own = async (base: string): Promise<string> =>
-    squeeze(plain(await readFile(join(folder, `${base}.ts`), "utf8")));
-  // Applied before the page is shown, so it does not wait for the others.
-  sources.push({ base: "theme", end: "js", type: JAVASCRIPT, text: await own("theme") });
-  sources.push({ base: "main", end: "js", type: JAVASCRIPT, text: await joinModules("main", own) });
+  const own = async (name: string): Promise<string> => squeeze(plain(await readFile(join(folder, name), "utf8")));
+  const start = `{\n${await joinModules("start.ts", own)}\n}`;
+  if (/<\/script|<!--/i.test(start)) throw new Error("start.ts: this cannot stand in a document");
+  const main = await joinModules("main.ts", async (name) =>
+    JOINED[name] === undefined ? await own(name) : await library(JOINED[name]),
+  );
+  sources.push({ base: "main", end: "js", type: JAVASCRIPT, text: main });
   for (const { name, file, tail = "", unminified = false } of Object.values(LIBRARIES)) {
     const text = await library(file);
     sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (unminified ? squeeze(text) : text) + tail });
@@ -102,13 +112,13 @@ async function make(): Promise<Packed> {
   const icon = await readFile(join(folder, "icon.svg"), "utf8");
   sources.push({ base: "icon", end: "svg", type: "image/svg+xml", text: icon });
 
-  const version = hash("sha256", JSON.stringify(sources)).slice(0, 12);
+  const version = hash("sha256", JSON.stringify([start, sources])).slice(0, 12);
   const assets = sources.map(({ base, end, type, text }) => ({
     name: `${base}.${version}.${end}`,
     type,
     text: end === "js" ? named(text, version) : text,
   }));
-  return { version, assets };
+  return { version, start, assets };
 }
 
 /** Returns the folder of an installed package, which may be anywhere up the tree. */

@@ -1,10 +1,10 @@
 /** What the dashboard's page and the portal's have in common: the document, its headers, and how assets are answered. */
+import { hash } from "node:crypto";
 import type { RouteReply, RouteRequest } from "../ports/plugin.ts";
 import type { Asset, Assets } from "./assets.ts";
 
 const POLICY = [
   "default-src 'none'",
-  "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
@@ -15,11 +15,16 @@ const FOR_EVER = "public, max-age=31536000, immutable";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** @param framedBy origins whose pages may show this one in a frame. @default none */
-export function securityHeaders(framedBy: readonly string[] = []): Headers {
+/**
+ * @param framedBy origins whose pages may show this one in a frame. @default none
+ * @param script the only one that may stand in the document itself
+ */
+export function securityHeaders(framedBy: readonly string[] = [], script?: string): Headers {
   const framed = framedBy.length > 0;
+  const inline = script === undefined ? "" : ` 'sha256-${hash("sha256", script, "base64")}'`;
+  const policy = [...POLICY, `script-src 'self'${inline}`, `frame-ancestors ${framed ? framedBy.join(" ") : "'none'"}`];
   return {
-    "content-security-policy": [...POLICY, `frame-ancestors ${framed ? framedBy.join(" ") : "'none'"}`].join("; "),
+    "content-security-policy": policy.join("; "),
     "referrer-policy": "no-referrer",
     // It knows no list of origins, and browsers that know the policy ignore it.
     ...(framed ? {} : { "x-frame-options": "DENY" }),
@@ -64,10 +69,8 @@ export interface Document {
   readonly style?: string | undefined;
 }
 
-export function html({ version }: Assets, { base, title, data, style }: Document): string {
+export function html({ version, start }: Assets, { base, title, data, style }: Document): string {
   const at = (name: string, end: string): string => `${base}/${name}.${version}.${end}`;
-  // What every view imports is loaded at once, not one import after the other.
-  const preloads = ["preact", "hooks"].map((name) => `<link rel="modulepreload" href="${at(name, "js")}">`);
   const set = Object.entries(data).map(([name, value]) => ` data-${name}="${attribute(value)}"`);
   const more = style === undefined ? "" : `\n<link rel="stylesheet" href="${base}/${style}">`;
   return `<!doctype html>
@@ -77,10 +80,9 @@ export function html({ version }: Assets, { base, title, data, style }: Document
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${attribute(title)}</title>
+<script>${start}</script>
 <link rel="icon" type="image/svg+xml" href="${at("icon", "svg")}">
 <link rel="stylesheet" href="${at("style", "css")}">${more}
-<script src="${at("theme", "js")}"></script>
-${preloads.join("\n")}
 <script type="module" src="${at("main", "js")}"></script>
 </head>
 <body>

@@ -18,7 +18,6 @@ export function portalRoutes(
   { name, logo, colors, frameAncestors }: Portal,
   { userAgent, repeated = {}, assets = assetsOnce() }: Pick<DashboardDeps, "userAgent" | "repeated" | "assets">,
 ): readonly Route[] {
-  const guarded = securityHeaders(frameAncestors);
   const css = stylesheet(colors);
   const style = css === "" ? undefined : asset("colors", "css", "text/css; charset=utf-8", Buffer.from(css));
   const picture = logo && asset("logo", ENDINGS[logo.type] ?? "img", logo.type, Buffer.from(logo.data, "base64"));
@@ -37,8 +36,13 @@ export function portalRoutes(
       method: "GET",
       path: "/portal",
       async handle(request) {
-        const text = page(await assets());
-        const head = { ...guarded, "content-type": "text/html; charset=utf-8", "cache-control": "no-cache" };
+        const all = await assets();
+        const text = page(all);
+        const head = {
+          ...securityHeaders(frameAncestors, all.start),
+          "content-type": "text/html; charset=utf-8",
+          "cache-control": "no-cache",
+        };
         return answer(request, head, `"${short(text)}"`, Buffer.from(text));
       },
     },

@@ -48,7 +48,11 @@ export function dashboardRoutes(deps: DashboardDeps): readonly Route[] {
       path: "/developers",
       async handle(request) {
         const [all, first] = await Promise.all([assets(), firstRun?.() ?? false]);
-        const head = { ...GUARDED, "content-type": "text/html; charset=utf-8", "cache-control": "no-cache" };
+        const head = {
+          ...securityHeaders([], all.start),
+          "content-type": "text/html; charset=utf-8",
+          "cache-control": "no-cache",
+        };
         return answer(request, head, `"${all.version}${first ? "-first" : ""}"`, Buffer.from(page(all, first)));
       },
     },

@@ -2,6 +2,7 @@
  * Calls the API for the page: renews tokens in time, waits out refusals and shows them, and asks for a second factor
  * when one is due.
  */
+import { fetchFresh, takeBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { relayNow, setRelayTime } from "./relay-time.ts";
 import { token } from "./token.ts";
@@ -88,12 +89,11 @@ const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
     });
   });
 
-/** Sends one request. @throws ApiRefusal NETWORK */
+/** Sends one request, unless it was begun while the page was loading. @throws ApiRefusal NETWORK */
 export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
   spent.count++;
   try {
-    const wanted = { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init } as const;
-    const response = await fetch(path, wanted);
+    const response = await (takeBegun(method, path, init.signal) ?? fetchFresh(method, path, init));
     if (method === "GET" && response.status >= 500) asked.unread();
     return response;
   } catch (error) {

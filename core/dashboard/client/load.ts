@@ -16,7 +16,7 @@ const LOST_MS = 30_000;
 
 /**
  * Loads when the view opens and whenever `on` changes, after the stream has been opened, so that no change is missed between
- * the two. The earlier content stays until then.
+ * the two. (What was begun with the page is older; then the stream tells when it must be read again.) The earlier content stays until then.
  */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
   const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });

@@ -2,6 +2,7 @@
  * Keeps the current view in the address after the `#`, so that every view has an address and the relay serves only one
  * page.
  */
+import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { spent } from "./api.ts";
 import { isPortal } from "./page-facts.ts";
@@ -37,6 +38,7 @@ function follow(): void {
   const next = read();
   if (next.parts.join("/") !== before) {
     spent.count = 0;
+    dropBegun();
     arrived.focus = true;
   }
   place.set(next);

@@ -3,6 +3,7 @@
  * it.
  */
 import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
+import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
@@ -142,6 +143,7 @@ export async function logOut(): Promise<void> {
 function leave(note: string | undefined): void {
   const { now } = session;
   stepping.now?.(false);
+  dropBegun();
   token.set(undefined);
   if (isPortal) return session.set({ kind: "closed", note: note ?? LEFT });
   if (note !== undefined && now.kind === "open") return session.set({ ...now, ended: note });

@@ -1,0 +1,96 @@
+// What the first view shows is asked for while the page is still loading, and only once.
+import { describe, expect, it } from "vitest";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { useLoggedIn } from "./browser.ts";
+
+let relay: TestRelay;
+let subscription: string;
+let event: string;
+const browser = useLoggedIn(async (kept) => {
+  relay = kept.use(await startRelay());
+  const receiver = kept.use(await startReceiver());
+  const body = { url: receiver.url("/"), events: ["*"], description: "Looked at" };
+  subscription = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data.id;
+  event = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data.id;
+  return relay;
+});
+
+const VIEWS = [
+  ["overview", () => "k/key_1/overview", () => "/stats"],
+  ["the subscriptions", () => "k/key_1/subscriptions", () => "/stats"],
+  ["a subscription", () => `k/key_1/subscriptions/${subscription}`, () => "/stats"],
+  ["the events", () => "k/key_1/events", () => "/events"],
+  ["an event", () => `k/key_1/events/${event}`, () => `/events/${event}`],
+  ["the attempts", () => "k/key_1/attempts", () => "/attempts"],
+] as const;
+
+describe.skipIf(browser.missing !== undefined)(`the first view (${browser.missing ?? "in Chromium"})`, () => {
+  it.each(VIEWS)("of %s is asked for before its script has come, after the stream", async (_, view, list) => {
+    await using screen = await browser.open();
+    const { page, limited, complaints } = screen;
+    const main = Promise.withResolvers<void>();
+    await page.route("**/developers/main.*", async (route) => {
+      await main.promise;
+      await route.continue();
+    });
+    const path = `/api-keys/key_1${list()}`;
+    const asked = page.waitForResponse((response) => new URL(response.url()).pathname === path);
+    await page.goto(`${relay.url}/developers#/${view()}`, { waitUntil: "commit" });
+    await asked;
+    expect(limited).toEqual(["POST /auth/refresh", "GET /api-keys/key_1/stream", `GET ${path}`]);
+    main.resolve();
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.locator("[aria-busy=true], .skeleton").first().waitFor({ state: "detached" });
+    const twice = limited.filter((one, i) => limited.indexOf(one) !== i);
+    expect([twice, complaints]).toEqual([[], []]);
+  });
+
+  it("shows what happened after its list was read and before the stream was open", async () => {
+    await using screen = await browser.open();
+    const { page, limited } = screen;
+    const late = Promise.withResolvers<void>();
+    await page.route("**/stream?since=*", async (route) => {
+      await late.promise;
+      await route.continue();
+    });
+    const path = "/api-keys/key_quiet/events";
+    const asked = page.waitForResponse((response) => new URL(response.url()).pathname === path);
+    await page.goto(`${relay.url}/developers#/k/key_quiet/events`, { waitUntil: "commit" });
+    await asked;
+    const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_quiet", data: 1 })).json.data;
+    late.resolve();
+    await page.getByRole("link", { name: id }).waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    expect(limited.filter((one) => one === `GET ${path}`).length).toBe(2);
+  });
+
+  it("is not asked for where nobody is logged in", async () => {
+    await using screen = await browser.open();
+    const { page, limited } = screen;
+    await page.context().clearCookies();
+    await screen.go("k/key_1/events", "Log in");
+    expect(limited).toEqual(["POST /auth/refresh"]);
+  });
+
+  it("is read again when the user comes back to it: what was begun is not shown late", async () => {
+    await using screen = await browser.open();
+    const { page, limited } = screen;
+    const main = Promise.withResolvers<void>();
+    await page.route("**/developers/main.*", async (route) => {
+      await main.promise;
+      await route.continue();
+    });
+    const asked = page.waitForResponse((response) => new URL(response.url()).pathname === "/api-keys/key_1/events");
+    await page.goto(`${relay.url}/developers#/k/key_1/events`, { waitUntil: "commit" });
+    await asked;
+    // Another view is opened before the script is there.
+    await page.evaluate("location.hash = '#/k/key_1/overview'");
+    main.resolve();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    const late = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 2 })).json.data.id;
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByRole("link", { name: late }).waitFor();
+    expect(limited.filter((one) => one === "GET /api-keys/key_1/events").length).toBe(2);
+  });
+});
