@@ -102,6 +102,7 @@ export class DeliveryRun {
     if (ended !== undefined) {
       const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
       await this.#settleEnd(endedChanges(this.#line, over), over);
+      if (over.status === "failed") this.#deps.failed?.(keyId, [subscriptionId]);
       return metrics.count("deliveries", { outcome: outcomeOf(ended) });
     }
     const asked = askGates([...pauses, rateLimit], sub as Subscription, ordinal);

@@ -45,6 +45,8 @@ export interface DeliveryDeps {
   /** Called when a delivery that may have passed the gates is no longer under way here, whatever its result. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;
   readonly report: Report;
+  /** Called right after the commit for a delivery that failed without an attempt that ended it. */
+  readonly failed?: (keyId: string, subscriptionIds: readonly string[]) => void;
   /** Called when the receiver asked for a pause of this length. */
   readonly retryAfter?: (subscriptionId: string, ms: number) => void;
   /** Builds the operational event that is stored with a failed delivery. */

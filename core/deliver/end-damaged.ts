@@ -93,6 +93,7 @@ async function end(
     await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
   } else await settleEnd({ lease, line, delivery: over }, endedChanges(line, over), signal, deps);
   metrics.count("deliveries", { outcome: outcomeOf(ended) });
+  if (over.status === "failed") deps.failed?.(keyId, [subscriptionId]);
   return record === undefined && error.kind === "delivery"
     ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`
     : `the delivery is ${ended.status}: ${ended.reason}`;

@@ -35,6 +35,8 @@ export interface ExpandDeps {
   readonly page: number;
   /** Called with the subscriptions of each page once it is stored. */
   readonly written?: (keyId: string, subscriptionIds: readonly string[]) => void;
+  /** The same with those among them whose deliveries have failed from the start. */
+  readonly failed?: (keyId: string, subscriptionIds: readonly string[]) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -124,11 +126,11 @@ export function createExpand(deps: ExpandDeps): Deliver {
     if (next !== undefined) changes.push({ op: "put", key: dueKey(next), value: dueValue(next) });
     await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
     if (dues.length > 0) queue.add(dues);
-    if (members.length > 0)
-      written?.(
-        fanoutQueueKey(lease.subscriptionId),
-        members.map(({ id }) => id),
-      );
+    if (members.length === 0) return;
+    const keyId = fanoutQueueKey(lease.subscriptionId);
+    const ids = (some: readonly FanoutMember[]): readonly string[] => some.map(({ id }) => id);
+    written?.(keyId, ids(members));
+    deps.failed?.(keyId, ids(members.filter((one) => one.disabled && one.ordered !== true)));
   }
 
   /** The line is not as it was claimed: a commit with an unknown result had succeeded. */

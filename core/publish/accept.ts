@@ -40,9 +40,7 @@ export type { Notices } from "./notices.ts";
 export interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
-  /**
-   * The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes.
-   */
+  /** The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes. */
   readonly events?: () => readonly string[] | undefined;
   /** Judges data by the schemas of the config as they are now; `undefined`: no type has one. */
   readonly checks?: () => EventChecks | undefined;
@@ -51,8 +49,9 @@ export interface PublisherDeps extends AdmissionDeps {
   readonly fanout?: FanoutBounds;
   /** Called for each event right after its commit, before its deliveries are queued. */
   readonly accepted?: (event: RelayEvent) => void;
-  /** Called right after the commit for each event that filters left out somewhere. */
+  /** Called right after the commit for each event that filters left out somewhere, or that failed from the start. */
   readonly filtered?: (keyId: string, subscriptionIds: readonly string[]) => void;
+  readonly failed?: PublisherDeps["filtered"];
 }
 
 /** Changes that are stored in the same commit as the events that were accepted; none for what is only a repeat. */
@@ -216,12 +215,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
    * Runs after the commit. A crash before it costs nothing: the next sweep finds the due lines. It may announce old
    * ones.
    */
-  function announce({ events, dues, waiting, filtered }: Writing, fresh = true): void {
+  function announce({ events, dues, waiting, filtered, failed = [] }: Writing, fresh = true): void {
     names.written(events);
     for (const { keyId, subscriptionIds } of filtered) {
       metrics.count("filtered", undefined, subscriptionIds.length);
       deps.filtered?.(keyId, subscriptionIds);
     }
+    for (const { keyId, subscriptionIds } of failed) deps.failed?.(keyId, subscriptionIds);
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (!fresh) return;
     if (dues.length > 0) storage.queue.add(dues);

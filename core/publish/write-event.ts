@@ -46,7 +46,9 @@ export interface Writing {
   /** The snapshots of its wide events. */
   readonly snapshots: Set<Snapshot>;
   /** Subscriptions that get none of an event because of their filters. */
-  readonly filtered: FilteredOut[];
+  readonly filtered: OfKey[];
+  /** Those that are disabled: their deliveries of an event have failed from the start. Absent when there are none. */
+  failed?: OfKey[];
   /** Deliveries that go in order, without their places. Absent when there are none. */
   ordered?: OrderedDelivery[];
   /** Lines of those whose turn has not come. */
@@ -61,7 +63,8 @@ export interface OrderedDelivery {
   readonly sequence: number;
 }
 
-export interface FilteredOut {
+/** Some subscriptions of a key. */
+export interface OfKey {
   readonly keyId: string;
   readonly subscriptionIds: readonly string[];
 }
@@ -120,5 +123,6 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
   writing.written += fan.ids.length;
   for (const sub of fan.due) addDue(changes, dues, event, sub);
   for (const sub of fan.failed) addFailed(changes, event, sub);
+  if (fan.failed.length > 0) (writing.failed ??= []).push({ keyId, subscriptionIds: fan.failed.map((sub) => sub.id) });
   return event;
 }

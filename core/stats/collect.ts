@@ -19,6 +19,8 @@ export interface StatsDeps {
   readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Clock;
   readonly log: Log;
+  /** Counts deliveries of a subscription that wait for their turn. @default none */
+  readonly waiting?: (keyId: string, subscriptionId: string) => Promise<number>;
 }
 
 /** Buckets by the time at which they begin. */
@@ -29,19 +31,19 @@ export interface StatsCollector {
   accepted(event: Pick<RelayEvent, "keyId" | "subscriptionIds">): void;
   /** The same for the subscriptions of a wide event, a page at a time. */
   matched(keyId: string, subscriptionIds: readonly string[]): void;
-  /** Called for each event that filters left out somewhere, right after its commit. */
+  /** Called for deliveries that filters left out, and for those that failed without an attempt, right after the commit. */
   filtered(keyId: string, subscriptionIds: readonly string[]): void;
+  failed(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
   readonly attempted: AttemptObserver;
   /** Counts a 429 answer; on a key, when the caller owned it. */
   readonly refused: (code: CountedRefusal, keyId: string | undefined) => void;
   start(): void;
-  /** Writes what is left. May be called twice. */
   stop(): Promise<void>;
   /** Returns what all nodes counted on a key from `first` on, this node up to now. */
   read(keyId: string, grain: Grain, first: number): Promise<Buckets>;
   /** Returns the pending deliveries of a subscription; `MOST_PENDING` stands for that or more. */
-  pending(subscriptionId: string): Promise<number>;
+  pending(keyId: string, subscriptionId: string): Promise<number>;
   /** Writes now, which `start` does by itself. */
   flush(): Promise<void>;
 }
@@ -109,8 +111,9 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     for (const id of subscriptionIds) tally.bump(tally.countsOf(of(keyId), id), tally.MATCHED);
   }
 
-  async function pending(subscriptionId: string): Promise<number> {
-    return (await storage.range(duesOf(subscriptionId), { limit: MOST_PENDING })).length;
+  async function pending(keyId: string, id: string): Promise<number> {
+    const due = (await storage.range(duesOf(id), { limit: MOST_PENDING })).length;
+    return Math.min(MOST_PENDING, due + ((await deps.waiting?.(keyId, id)) ?? 0));
   }
 
   /** Counts pending deliveries at the end of a minute. Keys that were skipped come first in the next minute. */
@@ -128,7 +131,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       live.delete(keyId);
       live.set(keyId, one);
       for (const id of subs) {
-        const count = await pending(id);
+        const count = await pending(keyId, id);
         tally.readCounts(one.delta, id, count);
         if (count > 0 && one.waiting.size < tally.MOST_SUBSCRIPTIONS) one.waiting.add(id);
         else one.waiting.delete(id);
@@ -199,6 +202,9 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     filtered(keyId, subscriptionIds) {
       const delta = of(keyId);
       for (const id of subscriptionIds) tally.countFiltered(delta, id);
+    },
+    failed(keyId, subscriptionIds) {
+      for (const id of subscriptionIds) tally.bump(tally.countsOf(of(keyId), id), tally.FAILED);
     },
     attempted(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);

@@ -6,8 +6,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { countWaiting } from "../records/sequence-rows.ts";
-import { EVERY, MOST_PENDING, type Buckets, type StatsCollector } from "./collect.ts";
+import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, bucketStart } from "./rollups.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
@@ -62,7 +61,7 @@ export interface Chart {
 /** The state of a subscription at a glance. */
 export interface SubscriptionStats extends Sums {
   readonly subscription: Subscription;
-  /** Pending deliveries; counted up to `MOST_PENDING`. */
+  /** Pending deliveries; counted up to 1,000. */
   readonly backlog: number;
   readonly health: EndpointHealth;
   /** The newest event's delivery. */
@@ -130,8 +129,7 @@ export function createStatsQuery(deps: {
     const { id, keyId } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
-    const waiting = subscription.ordered === true ? await countWaiting(storage, keyId, id) : 0;
-    const backlog = Math.min(MOST_PENDING, (await collector.pending(id)) + waiting);
+    const backlog = await collector.pending(keyId, id);
     return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), last };
   }
 

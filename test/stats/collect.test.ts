@@ -181,6 +181,23 @@ describe("statistics", () => {
     expect((await second.stats.ofRelay("1h")).totals).toMatchObject({ filtered: 3, accepted: 0 });
   });
 
+  it("count what failed without an attempt, and in the backlog what waits for its turn", async () => {
+    const storage = shelf();
+    const clock = testClock();
+    const waiting = async (_: string, id: string): Promise<number> => (id === "sub_a" ? 3 : 0);
+    const figures = createStatsCollector({ storage, clock, log: quietLog(), waiting });
+    figures.start();
+    figures.accepted({ keyId: "key_1", subscriptionIds: ["sub_a", "sub_b"] });
+    figures.failed("key_1", ["sub_b"]);
+    storage.rows.set("due:sub_a:0", "");
+    await clock.advance(2 * MINUTE);
+    const [bucket] = (await figures.read("key_1", "1h", 0)).values();
+    expect(bucket?.subs.get("sub_b")?.slice(0, 4)).toEqual([1, 0, 1, 0]);
+    expect(bucket?.backlog.get("sub_a")).toBe(4);
+    expect(await figures.pending("key_1", "sub_a")).toBe(4);
+    await figures.stop();
+  });
+
   it("tell how many deliveries were pending as each minute ended", async () => {
     const { figures, event, storage, stats, clock } = build();
     figures.start();

@@ -3,7 +3,6 @@ import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/deliveries.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
-import { createEventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
 import { failureEvent } from "../../deliver/failure-event.ts";
 import { withFanouts } from "../../deliver/fanout-slots.ts";
@@ -20,12 +19,12 @@ import { isFanoutQueue } from "../../model/keys.ts";
 import { chooseTransport } from "../../model/transport-choice.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
-import { erasedAmong } from "../../records/erased-event.ts";
 import { createRecipients } from "../../records/recipients.ts";
 import { createDamageReport } from "../../records/damage-report.ts";
 import { createSubscriptionCache } from "../../records/subscription-cache.ts";
 import { createSigner } from "../../signing/signer.ts";
-import { createStatsCollector } from "../../stats/collect.ts";
+import { collectedStats } from "./collected-stats.ts";
+import { watchedCache } from "./watched-cache.ts";
 import { createStatsQuery } from "../../stats/query.ts";
 import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { createClusterMessages } from "../../subscriptions/cluster-messages.ts";
@@ -83,20 +82,10 @@ function composePublish(container: Container<DeliveryPath>): void {
     createSubscriptionCache(storage, damaged),
   );
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
-  container.make("eventCache", ["storage"], ({ storage }) => {
-    const cache = createEventCache(storage);
-    storage.watch((keys) => {
-      const erased = erasedAmong(keys);
-      if (erased === "all") cache.forget();
-      else for (const ordinal of erased) cache.forget(ordinal);
-    });
-    return cache;
-  });
+  container.make("eventCache", ["storage"], watchedCache);
   container.make("observer", ["log"], ({ log }) => createObservers(log));
-  container.make("liveFeed", ["storage", "clock", "thread"], ({ storage, clock, thread }) =>
-    watchedFeed(storage, clock, thread),
-  );
-  container.make("statsCollector", ["storage", "clock", "log"], createStatsCollector);
+  container.make("liveFeed", ["storage", "clock", "thread"], watchedFeed);
+  container.make("statsCollector", ["storage", "clock", "log", "subscriptionCache"], collectedStats);
   container.make(
     "publisher",
     [
@@ -115,6 +104,7 @@ function composePublish(container: Container<DeliveryPath>): void {
         fanout: fanoutBounds,
         accepted: observer.accepted,
         filtered: statsCollector.filtered,
+        failed: statsCollector.failed,
       }),
   );
 }
@@ -208,7 +198,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     [
       ...(["plan", "storage", "clock", "log", "metrics", "recipients", "subscriptionCache"] as const),
       ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "away", "circuitBreaker"] as const),
-      ...(["rateLimit", "observer", "publisher", "transforming"] as const),
+      ...(["rateLimit", "observer", "publisher", "transforming", "statsCollector"] as const),
     ],
     ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
       createDeliveries({
@@ -225,6 +215,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         rateLimit: parts.rateLimit.admit,
         left: circuitBreaker.left,
         attempted: parts.observer.attempted,
+        failed: parts.statsCollector.failed,
         failureEvent: failureEvent(parts.publisher),
         retryAfter: retryAfter.note,
       }),
@@ -233,7 +224,12 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     "expand",
     ["storage", "clock", "log", "eventCache", "recipients", "fanoutBounds", "statsCollector"],
     ({ fanoutBounds, statsCollector, ...base }) =>
-      createExpand({ ...base, page: fanoutBounds.page, written: statsCollector.matched }),
+      createExpand({
+        ...base,
+        page: fanoutBounds.page,
+        written: statsCollector.matched,
+        failed: statsCollector.failed,
+      }),
   );
   container.make(
     "dispatcher",

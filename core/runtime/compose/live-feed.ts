@@ -9,11 +9,12 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 
-export function watchedFeed(
-  storage: Pick<Storage, "watch">,
-  clock: Pick<Clock, "now">,
-  thread?: Pick<ThreadPlace, "index" | "feed">,
-): LiveFeed {
+export function watchedFeed(deps: {
+  readonly storage: Pick<Storage, "watch">;
+  readonly clock: Pick<Clock, "now">;
+  readonly thread?: Pick<ThreadPlace, "index" | "feed">;
+}): LiveFeed {
+  const { storage, clock, thread } = deps;
   const own = createFeed(clock);
   const feed = thread === undefined ? own : acrossThreads(own, thread);
   storage.watch((keys) => {
