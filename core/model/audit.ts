@@ -34,6 +34,8 @@ export type AuditAction =
   | "account.removed"
   | "account.reset"
   | "accounts.listed"
+  /** Asked for what the caller's role or link does not allow. */
+  | "access"
   | "second_factor.begun"
   | "second_factor.on"
   | "login"

@@ -51,6 +51,21 @@ const changes = ({ name }: { readonly name: string }): boolean =>
   MANAGES.includes(name) || !(name.startsWith("get ") || READS.includes(name));
 
 describe("a token that may only read", () => {
+  it("is on the audit trail of the key with what was refused to it", async () => {
+    const token = await relay.token({ sub: "reader", access: "read" });
+    const path = "/api-keys/key_audited/webhooks/sub_1";
+    expect((await relay.call("DELETE", path, { token })).status).toBe(403);
+    const trail = await relay.call("GET", "/api-keys/key_audited/audit?action=access");
+    expect(trail.json.data).toMatchObject([
+      {
+        by: "reader",
+        target: "sub_1",
+        result: "refused",
+        detail: "DELETE /api-keys/{keyId}/webhooks/{subscriptionId}",
+      },
+    ]);
+  });
+
   it("is refused every route that changes something, with the error of the interface", async () => {
     const token = await relay.token({ access: "read", mfa: true });
     const wrong: unknown[] = [];

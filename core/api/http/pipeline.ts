@@ -157,6 +157,17 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return problemReply(problem, call.requestId);
   }
 
+  /** What a reader, or the holder of a portal link, may not do is on the audit trail like other refusals. */
+  async function noteForbidden(route: string, call: Call, { principal, caller }: Counted): Promise<void> {
+    const who = principal ?? (caller as Principal | undefined);
+    if (who?.sub === undefined) return;
+    const { keyId = "", subscriptionId, eventId } = call.params;
+    const actor = { sub: who.sub, address: call.address, requestId: call.requestId };
+    const target = (subscriptionId ?? eventId ?? keyId).slice(0, 128);
+    const facts = { action: "access", target, detail: route } as const;
+    await checks.refused({ ...facts, actor, keys: owns(who, keyId) ? [keyId] : "*" }, `${who.sub} ${route} ${keyId}`);
+  }
+
   return {
     begin: (call) => ({
       call,
@@ -177,8 +188,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         : countOperation(endpoint.operation, call));
       exchange.counted = counted;
       exchange.limitHeaders = counted.verdict?.headers;
-      checkAccess(endpoint.route ?? endpoint.operation, (counted.principal ?? counted).access);
-      if (endpoint.operation) checkPortal(endpoint.operation, counted.principal as Principal);
+      try {
+        checkAccess(endpoint.route ?? endpoint.operation, (counted.principal ?? counted).access);
+        if (endpoint.operation) checkPortal(endpoint.operation, counted.principal as Principal);
+      } catch (error) {
+        await noteForbidden(`${call.method} ${endpoint.path}`, call, counted);
+        throw error;
+      }
       const reply = endpoint.route
         ? await endpoint.route.handle(call, counted.caller)
         : await runOperation(endpoint.operation, exchange);
