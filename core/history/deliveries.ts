@@ -1,17 +1,19 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
-import { neverTried, type Delivery, type Due } from "../model/delivery.ts";
+import { neverTried, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
 import { ordinalFloor, ordinalTime } from "../model/ids.ts";
 import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
-import type { DeliveryDetail, History } from "./history.ts";
+import type { DeliveryDetail, History, HistoryPage, PageRequest } from "./history.ts";
+import type { Subscription } from "../model/subscription.ts";
 import { newest } from "../records/newest-first.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /** Most rows that one page reads; the rest belongs to the next page. */
 const ROWS_READ = 2_000;
+const EVENTS_AT_ONCE = 25;
 
 export function createDeliveryList(deps: {
   readonly storage: Pick<Storage, "getItem" | "range">;
@@ -46,7 +48,26 @@ export function createDeliveryList(deps: {
     return ordinalFloor(Math.max(clock.now(), acceptedAt) + 1);
   }
 
-  return async (subscription, status, { after, limit }) => {
+  async function typed(detail: DeliveryDetail): Promise<DeliveryDetail> {
+    const { keyId, ordinal } = detail.delivery;
+    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+    const { event, damaged } = readEvent(keyId, ordinal, text);
+    return damaged ? detail : { ...detail, type: event.type };
+  }
+
+  /** Their events have bodies: a few at a time. */
+  async function allTyped(page: HistoryPage<DeliveryDetail>): Promise<HistoryPage<DeliveryDetail>> {
+    const items: DeliveryDetail[] = [];
+    for (let i = 0; i < page.items.length; i += EVENTS_AT_ONCE)
+      items.push(...(await Promise.all(page.items.slice(i, i + EVENTS_AT_ONCE).map(typed))));
+    return { ...page, items };
+  }
+
+  async function pageOf(
+    subscription: Subscription,
+    status: DeliveryStatus | undefined,
+    { after, limit }: PageRequest,
+  ): Promise<HistoryPage<DeliveryDetail>> {
     const { id, keyId } = subscription;
     const place = after ?? (await newestPlace(keyId));
     const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
@@ -81,7 +102,9 @@ export function createDeliveryList(deps: {
       last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
     }
     return { items };
-  };
+  }
+
+  return async (...request) => allTyped(await pageOf(...request));
 }
 
 /** Returns `undefined` for an entry that is no due line. */

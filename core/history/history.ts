@@ -37,6 +37,8 @@ export interface EventSummary {
 export interface DeliveryDetail {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
+  /** The type of its event, in a list of one subscription's deliveries; absent where the event cannot be read. */
+  readonly type?: string;
 }
 
 export interface DeliveriesRequest {

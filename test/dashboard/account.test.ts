@@ -171,6 +171,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await page.getByRole("button", { name: "Rotate secret" }).click();
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await page.locator(".field :focus").waitFor();
     await expectAccessible(page);
     await picture(page, "step-up", false);
     await page.getByLabel("Code of your second factor").fill("123456");

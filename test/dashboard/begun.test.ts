@@ -13,6 +13,7 @@ const browser = useLoggedIn(async (kept) => {
   const body = { url: receiver.url("/"), events: ["*"], description: "Looked at" };
   subscription = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data.id;
   event = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data.id;
+  await receiver.waitFor(1);
   return relay;
 });
 
@@ -63,6 +64,20 @@ describe.skipIf(browser.missing !== undefined)(`the first view (${browser.missin
     await page.getByRole("link", { name: id }).waitFor();
     await page.getByText("live", { exact: true }).waitFor();
     expect(limited.filter((one) => one === `GET ${path}`).length).toBe(2);
+  });
+
+  it("calls subscriptions by their names and tells types, before anything else has told them", async () => {
+    await using screen = await browser.open();
+    const { page } = screen;
+    await page.route("**/stats?*", (route) => route.abort());
+    await screen.go("k/key_1/attempts", "Attempts");
+    await page.locator("tbody").getByRole("link", { name: "Looked at" }).waitFor();
+    await screen.go("k/key_1/events", "Events");
+    await page.locator("tbody").getByText("Looked at").waitFor();
+    await screen.go(`k/key_1/events/${event}`, "deposit:paid");
+    await page.getByRole("link", { name: "Looked at" }).waitFor();
+    await screen.go(`k/key_1/subscriptions/${subscription}/deliveries`, "Looked at");
+    await page.locator("tbody").getByText("deposit:paid").waitFor();
   });
 
   it("is not asked for where nobody is logged in", async () => {

@@ -205,7 +205,27 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("button", { name: "Does it match now?" }).click();
     await page.getByText("Its event names match, the filter does not.").waitFor();
     await expectAccessible(page);
+
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Filtered");
+    await page.getByText("1 by the filter").waitFor();
+    await page.getByRole("button", { name: "test it on an event" }).click();
+    await page.locator("[aria-labelledby=filter-test] :focus").waitFor();
+    await expectAccessible(page);
     expect(complaints).toEqual([]);
+  });
+
+  it("say how many of them are not listed", async () => {
+    const keyId = freshKey();
+    await subscribe(keyId, "/listed", { description: "Listed" });
+    await using screen = await open();
+    const { page } = screen;
+    await page.route("**/stats?*", async (route) => {
+      const answer = await route.fetch();
+      const { data, meta } = (await answer.json()) as { data: object; meta: object };
+      await route.fulfill({ response: answer, json: { data: { ...data, subscriptionsLeft: 1_007 }, meta } });
+    });
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await page.getByText("1,007 more subscriptions are not listed").waitFor();
   });
 
   it("name a transform of the config; an attempt that failed there says why", async () => {

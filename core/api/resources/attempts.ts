@@ -1,5 +1,6 @@
 /** The attempts of one delivery, those before its replays too, and the attempts of a key over all its events. */
 import { z } from "zod";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import { notFound } from "../http/checks.ts";
 import type { Cursors } from "../http/cursor.ts";
@@ -10,6 +11,7 @@ import { isoTime } from "../../model/time.ts";
 import { attemptsQuery } from "./events-query.ts";
 import { attempt, time } from "./shapes.ts";
 import { deliveryStatuses } from "./statuses.ts";
+import { namesOf, subscriptionName } from "./subscription-names.ts";
 import { attemptView } from "./views.ts";
 
 export const ATTEMPTS_PATH = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
@@ -21,6 +23,7 @@ const foundAttempt = attempt
     type: z.string(),
     acceptedAt: time,
     subscriptionId: z.string(),
+    subscriptionName,
     deliveryStatus: deliveryStatuses,
   })
   .meta({ id: "FoundAttempt" });
@@ -28,12 +31,13 @@ const foundAttempt = attempt
 export function attemptOperations(deps: {
   readonly attempts: AttemptHistory;
   readonly searchAttempts: AttemptSearch;
+  readonly subscriptionCache: Pick<SubscriptionCache, "get">;
   /** Cursors that hold a number. */
   readonly places: Cursors;
   /** Cursors that hold a place among the attempts of a key. */
   readonly attemptPlaces: Cursors;
 }): readonly AnyOperation[] {
-  const { attempts, searchAttempts, places, attemptPlaces } = deps;
+  const { attempts, searchAttempts, subscriptionCache, places, attemptPlaces } = deps;
   return [
     operation({
       method: "GET",
@@ -49,12 +53,15 @@ export function attemptOperations(deps: {
         const list = `attempts:${keyId}:${JSON.stringify(filter)}`;
         const after = attemptPlaces.read(cursor, list);
         const { items, next, searchedTo } = await searchAttempts(keyId, filter, { after, limit });
+        const ids = items.map(({ delivery }) => delivery.subscriptionId);
+        const names = await namesOf(subscriptionCache, keyId, ids);
         return {
           data: items.map(({ event, delivery, attempt: one }) => ({
             eventId: event.id,
             type: event.type,
             acceptedAt: isoTime(event.acceptedAt),
             subscriptionId: delivery.subscriptionId,
+            subscriptionName: names.get(delivery.subscriptionId),
             deliveryStatus: delivery.status,
             ...attemptView(delivery, one),
           })),

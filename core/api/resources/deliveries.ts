@@ -14,7 +14,9 @@ import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, type Receivers, refuseResting } from "./expected-receivers.ts";
 import { bulkReplayBody, DEFAULT_LIMIT, deliveriesQuery } from "./schemas.ts";
-import { bulkReplayed, listedDelivery } from "./shapes.ts";
+import { listedDelivery } from "./listed-event.ts";
+import { bulkReplayed } from "./shapes.ts";
+import { namesOf } from "./subscription-names.ts";
 import { deliveryView } from "./views.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
@@ -77,7 +79,12 @@ export function deliveryOperations(
         const after = cursors.read(cursor, list);
         const subscription = await findSubscription(subscriptionCache, keyId, id);
         const { items, next } = await history.deliveries(subscription, status, { after, limit });
-        const data = items.map((item) => ({ eventId: item.delivery.eventId, ...deliveryView(item) }));
+        const names = await namesOf(subscriptionCache, keyId, [id]);
+        const data = items.map((item) => ({
+          eventId: item.delivery.eventId,
+          type: item.type,
+          ...deliveryView(item, names),
+        }));
         return { data, nextCursor: cursors.write(next, list) };
       },
     }),

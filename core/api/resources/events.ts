@@ -15,6 +15,8 @@ import { eventsQuery } from "./events-query.ts";
 import { DEFAULT_LIMIT, eventQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
 import { listedEvent } from "./listed-event.ts";
 import { replayed, shownEvent } from "./shapes.ts";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
+import { namesOf } from "./subscription-names.ts";
 import { deliveryView, eventView, listedEventView } from "./views.ts";
 
 const EVENTS = "/api-keys/{keyId}/events";
@@ -29,11 +31,12 @@ export function eventOperations(
     readonly cursors: Cursors;
     /** Of lists whose places are counted. */
     readonly places: Cursors;
+    readonly subscriptionCache: Pick<SubscriptionCache, "get">;
     readonly clock: Pick<Clock, "now">;
     readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, replay, eraseEvent, cursors, places, clock, ordinal } = deps;
+  const { history, subscriptionCache, replay, eraseEvent, cursors, places, clock, ordinal } = deps;
 
   /** Whose deliveries of it a replay would send again, going by how they stand now. */
   async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
@@ -63,8 +66,11 @@ export function eventOperations(
         const list = `events:${keyId}:${JSON.stringify(filter)}`;
         const after = cursors.read(cursor, list);
         const { items, next } = await history.events(keyId, filter, { after, limit });
+        const only = items.flatMap(({ deliveries: all = [] }) => (all.length === 1 ? all : []));
+        const ids = only.map(({ subscriptionId }) => subscriptionId);
+        const names = await namesOf(subscriptionCache, keyId, ids);
         return {
-          data: items.map(listedEventView),
+          data: items.map((one) => listedEventView(one, names)),
           nextCursor: cursors.write(next, list),
           ...(next !== undefined && { searchedTo: ordinalTime(next) }),
         };
@@ -88,9 +94,12 @@ export function eventOperations(
         const { event, damaged, status, deliveries, next } = found;
         const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
         const data = damaged ? "null" : bodyData(event);
+        const ids = deliveries.map(({ delivery }) => delivery.subscriptionId);
+        const names = await namesOf(subscriptionCache, keyId, ids);
+        const shown = JSON.stringify(deliveries.map((one) => deliveryView(one, names)));
         // The published bytes as they are: parsing and writing them again would change numbers, order and escapes.
         return {
-          text: `${head},"data":${data},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
+          text: `${head},"data":${data},"deliveries":${shown}}`,
           nextCursor: places.write(next === undefined ? undefined : String(next), list),
         };
       },

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { shownFilter } from "./filter-schema.ts";
 import { attemptErrors, deliveryStatuses, eventStatuses } from "./statuses.ts";
+import { subscriptionName } from "./subscription-names.ts";
 
 export const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 
@@ -94,9 +95,10 @@ const reason = z.enum([
   "cancel_requested",
   "record_damaged",
 ]);
-const delivery = {
+export const delivery = {
   id: z.string(),
   subscriptionId: z.string(),
+  subscriptionName,
   status: deliveryStatuses,
   reason: reason.optional(),
   cycle: z.int(),
@@ -119,7 +121,6 @@ export const orderShown = z
   .meta({ id: "Order" });
 export const skipped = z.strictObject({ skipped: z.int() }).meta({ id: "Skipped" });
 export const eventDelivery = z.strictObject(delivery).meta({ id: "EventDelivery" });
-export const listedDelivery = z.strictObject({ eventId: z.string(), ...delivery }).meta({ id: "Delivery" });
 
 export const eventHead = {
   id: z.string(),

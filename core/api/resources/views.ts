@@ -105,13 +105,17 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
   };
 }
 
-export function deliveryView({ delivery, attempts }: DeliveryDetail): Record<string, unknown> {
+export function deliveryView(
+  { delivery, attempts }: DeliveryDetail,
+  names: ReadonlyMap<string, string>,
+): Record<string, unknown> {
   const { ordinal, subscriptionId, status, reason, cycle, nextAttemptAt, order, updatedAt } = delivery;
   // Before the first attempt of one that goes in order, its time says nothing about its turn.
   const timed = nextAttemptAt !== undefined && (order === undefined || attempts.length > 0);
   return {
     id: deliveryId(ordinal, subscriptionId),
     subscriptionId,
+    subscriptionName: names.get(subscriptionId),
     status,
     reason,
     cycle,
@@ -153,9 +157,14 @@ function lastAttempt(deliveries: readonly Delivery[]): object | undefined {
 const NAMED = 3;
 
 /** As a list shows it: where it went, and what was answered last. */
-export const listedEventView = (summary: EventSummary): Record<string, unknown> => ({
+export const listedEventView = (
+  summary: EventSummary,
+  names: ReadonlyMap<string, string>,
+): Record<string, unknown> => ({
   ...eventView(summary),
   recipients: deliveryCount(summary.event),
   subscriptionIds: summary.deliveries?.slice(0, NAMED).map(({ subscriptionId }) => subscriptionId),
+  subscriptionName:
+    summary.deliveries?.length === 1 ? names.get(summary.deliveries[0]?.subscriptionId ?? "") : undefined,
   lastAttempt: lastAttempt(summary.deliveries ?? []),
 });

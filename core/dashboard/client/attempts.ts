@@ -35,6 +35,8 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
   const name = useNames(
     keyId,
     rows.map(({ subscriptionId }) => subscriptionId),
+    false,
+    new Map(rows.map((one) => [one.subscriptionId, one.subscriptionName])),
   );
   return PageFrame({
     title: "Attempts",

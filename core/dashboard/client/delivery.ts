@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { answered } from "./answer.ts";
 import { ask, path } from "./api.ts";
-import { eventLink } from "./cut.ts";
+import { eventLink, typeName } from "./cut.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
@@ -77,7 +77,7 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
           "To ",
           el.a(
             { href: to(["k", keyId, "subscriptions", subscriptionId]) },
-            sub === undefined ? subscriptionId : nameOf(sub),
+            sub === undefined ? (delivery.subscriptionName ?? subscriptionId) : nameOf(sub),
           ),
         ),
         el.p(
@@ -154,7 +154,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
     (data?.data ?? []).map((one) => ({ eventId: one.eventId ?? "", subscriptionId: id })),
   );
   return PageFrame({
-    title: sub === undefined ? "Deliveries" : nameOf(sub),
+    title: sub === undefined ? (data?.data[0]?.subscriptionName ?? "Deliveries") : nameOf(sub),
     kicker: trail(keyId, "subscriptions", "Subscriptions", id),
     actions: [
       TimeSwitch({}),
@@ -181,7 +181,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
         data.data.length > 0 &&
         table(
           "Deliveries",
-          ["Event", "Status", "Attempts", "Last answer", "Changed"],
+          ["Event", "Type", "Status", "Attempts", "Last answer", "Changed"],
           data.data.map((one) => ({
             key: one.id,
             cells: [
@@ -189,6 +189,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
                 { eventId: one.eventId ?? "", subscriptionId: id },
                 eventLink(keyId, one.eventId ?? "", true),
               ),
+              one.type === undefined ? "–" : typeName(one.type),
               el.span(
                 null,
                 badge(one.status),

@@ -21,6 +21,8 @@ export const Dialog = part(({ title, children, close, wide, covers }: DialogProp
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
+    // A field that takes the focus comes before the button that closes.
+    dialog.current?.querySelector<HTMLElement>("[autofocus]")?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

@@ -40,7 +40,9 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   });
   // It can be sent to any of them, also where nobody wanted it.
   const offers = data !== undefined && may("change");
-  useNames(keyId, data?.data.deliveries.map(({ subscriptionId }) => subscriptionId) ?? [], offers);
+  const listed = data?.data.deliveries ?? [];
+  const given = new Map(listed.map((one) => [one.subscriptionId, one.subscriptionName]));
+  useNames(keyId, [...given.keys()], offers, given);
   if (data === undefined)
     return PageFrame({
       title: "Event",

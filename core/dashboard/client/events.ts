@@ -88,6 +88,12 @@ export const Events = part(({ keyId, query }: EventsProps) => {
   const name = useNames(
     keyId,
     rows.flatMap((one) => (one.recipients === 1 ? (one.subscriptionIds ?? []) : [])),
+    false,
+    new Map(
+      rows.flatMap((one) =>
+        one.subscriptionName === undefined ? [] : [[one.subscriptionIds?.[0] ?? "", one.subscriptionName]],
+      ),
+    ),
   );
   const filtered = Object.values(asks).some((one) => one !== undefined);
   return PageFrame({

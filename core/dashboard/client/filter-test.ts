@@ -9,6 +9,13 @@ import { notice, problem, useAction } from "./elements.ts";
 import { useEventChoice } from "./event-choice.ts";
 import type { Filter, FilterTested, Subscription } from "./shapes.ts";
 
+/** Brings the tester of the page into sight, with the focus on its first field. */
+export function toFilterTest(): void {
+  const card = document.querySelector("[aria-labelledby=filter-test]");
+  card?.scrollIntoView();
+  card?.querySelector<HTMLElement>("input, select, textarea")?.focus();
+}
+
 export const filterText = (filter: Filter | undefined): string =>
   filter === undefined ? "" : JSON.stringify(filter, null, 2);
 

@@ -9,13 +9,22 @@ const AGAIN_MS = 2_000;
 /** At most once in this time what is known is read again because others have changed it, ms. */
 const CHANGED_MS = 2_000;
 
+type Given = ReadonlyMap<string, string | undefined>;
+
 /**
  * @param all whether the view offers every subscription of the key, whatever ids it shows
+ * @param given names that came with the ids: there is nothing to load for those
  * @returns what people call a subscription: its id, until its name is loaded
  */
-export function useNames(keyId: string, ids: readonly (string | undefined)[], all = false): (id: string) => string {
+export function useNames(
+  keyId: string,
+  ids: readonly (string | undefined)[],
+  all = false,
+  given?: Given,
+): (id: string) => string {
   const names = useKnown(keyId);
-  const unknown = (all && knownOf(keyId) === undefined) || ids.some((id) => id !== undefined && !names.has(id));
+  const unknown =
+    (all && knownOf(keyId) === undefined) || ids.some((id) => id !== undefined && !names.has(id) && !given?.has(id));
   // In turn with the reading of the view, which comes first.
   useLayoutEffect(() => {
     if (!unknown) return undefined;
@@ -39,6 +48,6 @@ export function useNames(keyId: string, ids: readonly (string | undefined)[], al
   });
   return (id) => {
     const one = names.get(id);
-    return one === undefined ? id : nameOf(one);
+    return one === undefined ? (given?.get(id) ?? id) : nameOf(one);
   };
 }

@@ -112,7 +112,7 @@ const Shown = part(
                 "Create the first one",
               ),
           )
-        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === data.range)?.[1]),
+        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === data.range)?.[1], data.subscriptionsLeft),
     );
   },
 );

@@ -5,7 +5,7 @@
 import type { z } from "zod";
 import type { acceptedByHand } from "../../api/resources/publish.ts";
 import type { filterTested, shownFilter } from "../../api/resources/filter-schema.ts";
-import type { listedEvent } from "../../api/resources/listed-event.ts";
+import type { listedDelivery, listedEvent } from "../../api/resources/listed-event.ts";
 import type * as api from "../../api/resources/shapes.ts";
 import type * as auth from "../../ports/auth.ts";
 import type { eventStatuses } from "../../api/resources/statuses.ts";
@@ -45,11 +45,13 @@ export interface FoundAttempt extends Attempt {
   readonly type: string;
   readonly acceptedAt: string;
   readonly subscriptionId: string;
+  readonly subscriptionName?: string;
   readonly deliveryStatus: Delivery["status"];
 }
-export type Delivery = z.infer<typeof api.eventDelivery> & Partial<Pick<z.infer<typeof api.listedDelivery>, "eventId">>;
+export type Delivery = z.infer<typeof api.eventDelivery> &
+  Partial<Pick<z.infer<typeof listedDelivery>, "eventId" | "type">>;
 type Listed = z.infer<typeof listedEvent>;
-type ListedOnly = "recipients" | "subscriptionIds" | "lastAttempt";
+type ListedOnly = "recipients" | "subscriptionIds" | "subscriptionName" | "lastAttempt";
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof api.shownEvent>;

@@ -43,6 +43,7 @@ const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
             {
               type: "button",
               class: "main",
+              autoFocus: true,
               onClick: () => {
                 close();
                 go(["account"]);

@@ -5,7 +5,7 @@ import { loadStats, nameOf } from "./api-keys.ts";
 import { parted } from "./cut.ts";
 import { badge, empty, notice, PageFrame, problem, skeleton, When } from "./elements.ts";
 import { useCalm, useEvery, useLive, useLoad } from "./load.ts";
-import { FilterTest, filterText } from "./filter-test.ts";
+import { FilterTest, filterText, toFilterTest } from "./filter-test.ts";
 import { TransformTest } from "./transform-test.ts";
 import { OrderCard, orderText } from "./order.ts";
 import { to } from "./route.ts";
@@ -125,6 +125,13 @@ const Standing = part(({ keyId, one }: { readonly keyId: string; readonly one: G
       line("Health", HealthText({ one, brief: true })),
       line("Success rate", shareOf(figures.delivered, figures.attempts)),
       line("Failed deliveries", list("failed", count(figures.failed))),
+      figures.filtered > 0 &&
+        line(
+          "Left out",
+          `${count(figures.filtered)} by the filter: `,
+          // The address after `#` is the view's: the jump is made by hand.
+          el.button({ type: "button", class: "plain", onClick: toFilterTest }, "test it on an event"),
+        ),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),
       line("Pending now", list("pending", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog))),
       line(

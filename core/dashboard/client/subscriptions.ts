@@ -37,7 +37,7 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
               "Give a URL and the names of the events that you want there. The relay signs each delivery, so that you can be sure where it comes from.",
               create,
             )
-          : glanceTable(keyId, data.subscriptions)),
+          : glanceTable(keyId, data.subscriptions, undefined, data.subscriptionsLeft)),
       making &&
         SubscriptionForm({
           keyId,
@@ -55,10 +55,13 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
   });
 });
 
-/** @param span the time of its figures, in words */
-export function glanceTable(keyId: string, all: readonly Glance[], span = "24 hours"): VNode {
+/**
+ * @param span the time of its figures, in words
+ * @param left how many more there are
+ */
+export function glanceTable(keyId: string, all: readonly Glance[], span = "24 hours", left = 0): VNode {
   const columns = ["Endpoint", "Events", `Health, last ${span.replace("1 ", "")}`, "Pending", "Last delivery"];
-  return table(
+  const listed = table(
     "Subscriptions",
     columns,
     all.map((one) => ({
@@ -92,5 +95,14 @@ export function glanceTable(keyId: string, all: readonly Glance[], span = "24 ho
           : el.span(null, badge(one.lastDelivery.status), el.small(null, When({ at: one.lastDelivery.at }))),
       ],
     })),
+  );
+  if (left === 0) return listed;
+  return el.div(
+    { class: "stack" },
+    listed,
+    el.p(
+      { class: "quiet" },
+      `${count(left)} more subscriptions are not listed: these had the most events and attempts. The API lists all of them.`,
+    ),
   );
 }
