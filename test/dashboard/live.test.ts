@@ -82,7 +82,7 @@ describe.skipIf(browser.missing !== undefined)(`the sign of a live view (${brows
     await page.clock.install();
     let streams = 0;
     page.on("request", (request) => {
-      if (request.url().endsWith("/stream")) streams++;
+      if (new URL(request.url()).pathname.endsWith("/stream")) streams++;
     });
     await screen.go("k/key_4/events", "Events");
     await live(screen).waitFor();
