@@ -1,5 +1,6 @@
 /** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
+import { commands as deliveries } from "./subscription-deliveries.ts";
 import { commands as filters } from "./filters.ts";
 import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
@@ -236,5 +237,5 @@ function show(answer: ApiAnswer, given: Given, io: CliEnvironment): void {
   for (const warning of answer.warnings ?? []) io.say(`relay: warning: ${printable(warning)}`);
 }
 
-const MORE = [...filters, ...transforms, ...imports, ...orders];
+const MORE = [...deliveries, ...filters, ...transforms, ...imports, ...orders];
 export const commands: readonly Command[] = [list, shown, create, update, remove, rotate, test, ...MORE];

@@ -53,3 +53,7 @@ export function fields(pairs: readonly (readonly [string, string | number | unde
 /** An attempt for people: its number, and the replay that it belongs to where there was one. */
 export const attemptName = (cycle: number | string, number: number | string): string =>
   Number(cycle) === 0 ? String(number) : `${number}, replay ${cycle}`;
+
+/** What an attempt was answered, or the stage at which it failed. */
+export const attemptResult = (attempt: { readonly statusCode?: number; readonly error?: string } | undefined): string =>
+  String(attempt?.statusCode ?? attempt?.error ?? "");
