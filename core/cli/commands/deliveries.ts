@@ -1,11 +1,12 @@
-/** `relay events try`, `cancel` and `attempts`: acts on pending deliveries, and lists attempts over all events. */
+/** `relay events try`, `cancel` and `attempts`: acts on pending deliveries, and lists or exports attempts over all events. */
 import { keyPath, pageOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/command.ts";
 import { ATTEMPT_OPTIONS, attemptQuery } from "../support/events-query.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
-import { json, printable, printTable } from "../support/output.ts";
+import { exportLines, type ExportFormat, readFormat } from "../support/export-lines.ts";
+import { attemptResult, json, printable, printTable } from "../support/output.ts";
 import { rows } from "../support/response-shape.ts";
 
 interface Done {
@@ -27,6 +28,24 @@ interface Found {
   readonly statusCode?: number;
   readonly error?: string;
 }
+
+const FOUND = { eventId: "text", subscriptionId: "text", startedAt: "text", durationMs: "number" } as const;
+const COLUMNS = [
+  "id",
+  "eventId",
+  "type",
+  "acceptedAt",
+  "subscriptionId",
+  "subscriptionName",
+  "deliveryStatus",
+  "cycle",
+  "number",
+  "startedAt",
+  "durationMs",
+  "statusCode",
+  "error",
+  "detail",
+] as const;
 
 /** Most events of one request. */
 const MOST = 100;
@@ -72,6 +91,21 @@ const cancel: Command = {
   run: (given, io) => act(given, io, "cancel", "cancelled"),
 };
 
+const attemptsPath = (given: Given, page: ReturnType<typeof pageOf>): string =>
+  withQuery(keyPath(given, "attempts"), { ...attemptQuery(given), ...page });
+
+async function exportAttempts(given: Given, io: CliEnvironment, format: ExportFormat): Promise<void> {
+  if (given.text("limit") !== undefined) throw usage("--limit is for a list: --format writes all that are found");
+  if (given.flag("json")) throw usage("--json is for a list: --format ndjson writes JSON lines");
+  const found = {
+    what: "attempt",
+    columns: COLUMNS,
+    shape: FOUND,
+    path: (page: ReturnType<typeof pageOf>) => attemptsPath(given, page),
+  };
+  await exportLines(await openApi(given, io), format, found, given.text("cursor"), io);
+}
+
 const attempts: Command = {
   usage: "events attempts",
   about: "list attempts over all events of a key, newest event first",
@@ -81,24 +115,24 @@ const attempts: Command = {
     { flags: "--until <time>", about: "of events accepted before (RFC 3339)" },
     ...ATTEMPT_OPTIONS,
     { flags: "--limit <n>", about: "about so many, 1 to 200 (50)" },
-    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
+    { flags: "--cursor <cursor>", about: "go on where the last list or export ended" },
+    { flags: "--format <format>", about: "ndjson or csv: write all that are found, a line each, in place of a list" },
     ...KEY_OPTIONS,
   ],
-  examples: ["relay events attempts --key key_1 --status-code 503"],
+  examples: [
+    "relay events attempts --key key_1 --status-code 503",
+    "relay events attempts --key key_1 --error timeout --format csv > timeouts.csv",
+  ],
   async run(given, io) {
-    const query = { ...attemptQuery(given), ...pageOf(given) };
-    const answer = await (await openApi(given, io)).ask("GET", withQuery(keyPath(given, "attempts"), query));
-    const all = rows<Found>(answer, {
-      eventId: "text",
-      subscriptionId: "text",
-      startedAt: "text",
-      durationMs: "number",
-    });
+    const format = readFormat(given);
+    if (format !== undefined) return exportAttempts(given, io, format);
+    const answer = await (await openApi(given, io)).ask("GET", attemptsPath(given, pageOf(given)));
+    const all = rows<Found>(answer, FOUND);
     if (given.flag("json")) io.print(json(all));
     else {
       const cells = all.map((one) => [
         one.startedAt,
-        one.statusCode === undefined ? (one.error ?? "") : String(one.statusCode),
+        attemptResult(one),
         `${one.durationMs} ms`,
         one.eventId,
         one.subscriptionId,
