@@ -25,6 +25,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   keys: () => import("./commands/keys.ts"),
   "api-keys": () => import("./commands/api-keys.ts"),
   status: () => import("./commands/status.ts"),
+  stats: () => import("./commands/stats.ts"),
   backup: () => import("./commands/backup.ts"),
   restore: () => import("./commands/restore.ts"),
   migrate: () => import("./commands/migrate.ts"),
