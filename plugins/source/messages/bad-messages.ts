@@ -17,7 +17,7 @@ export function createBadMessages(
   { log, metrics }: Pick<PluginContext, "log" | "metrics">,
   source: string,
 ): BadMessages {
-  /** Places of messages that are counted, and that upstream has kept. */
+  /** Places of messages that are counted: those that are being set aside, and those that upstream has kept. */
   const known = new Set<string>();
   return {
     fateOf(message, error) {
@@ -25,6 +25,7 @@ export function createBadMessages(
       if (!known.has(message.place)) {
         metrics.count("source_dead_lettered", { source });
         log.warn("a message is set aside", { source, name: message.place, code: poison.code, detail: poison.detail });
+        known.add(message.place);
       }
       return { kind: "poison", ...poison };
     },
