@@ -11,7 +11,8 @@ it("sends to subscriptions that fail in a thread of its own, and to all of them 
   let healed = false;
   await using receiver = await startReceiver({ script: () => (healed ? 200 : 500) });
   const folder = testFolder();
-  const config = `log: { level: "info" }, health: false,
+  // On a busy machine a stop takes more than the two seconds that are usual here.
+  const config = `server: { port: 0, shutdownMs: 30_000 }, log: { level: "info" }, health: false,
     retry: { delaysMs: [3_000, 3_000, 3_000, 60_000] },`;
   await using relay = await startChild(folder, { config });
   await Promise.all(
@@ -48,5 +49,6 @@ it("sends to subscriptions that fail in a thread of its own, and to all of them 
   expect([...arrived].filter(([, times]) => times > 1)).toEqual([]);
   relay.running.kill("SIGTERM");
   expect((await relay.running.ended).code).toBe(0);
-  expect(relay.running.stderr()).not.toMatch(/"level":"(error|warn)"/);
+  const lines = relay.running.stderr().split("\n");
+  expect(lines.filter((line) => /"level":"(error|warn)"/.test(line))).toEqual([]);
 }, 400_000);
