@@ -119,23 +119,25 @@ export class DeliveryRun {
     const began = clock.monotonic();
     const extended = storage.queue.extend(this.#lease);
     if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
-    const again = subscriptionCache.get(keyId, subscriptionId);
-    const changed = (again instanceof Promise ? await again : again) !== sub;
-    if (changed || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
-    // Something was erased meanwhile. The record of a wide event goes first, its lines in the due index follow.
-    if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
+    let again: Subscription | undefined;
+    do {
+      // Something was erased: the record of a wide event goes before its lines. The subscription may change during the read.
+      if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
+      const read = subscriptionCache.get(keyId, subscriptionId);
+      again = read instanceof Promise ? await read : read;
+    } while (eventCache.forgotten !== this.#seen);
+    if (again !== sub || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
     this.#slot?.toward((sub as Subscription).url);
-    const sent = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
+    const { reply, attempt } = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
     this.#slot?.took();
     this.#answeredAt = clock.monotonic();
-    const { reply } = sent;
     if (reply.kind === "unavailable") await this.#turnAway(away.note(sub as Subscription, reply.detail));
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
     const outcome = judge(reply, { attempt: turn.number, retry, now, random: random() });
-    const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
-    await this.#record(sub as Subscription, tried, sent.attempt, outcome);
+    const tried = { ...delivery, attempts: [...delivery.attempts, attempt], updatedAt: now };
+    await this.#record(sub as Subscription, tried, attempt, outcome);
   }
 
   /** A gate refuses: the delivery goes back unchanged, and nothing of its subscription is claimed for this long. */
@@ -168,7 +170,13 @@ export class DeliveryRun {
       case "exhausted": {
         const reason = outcome.kind === "gone" ? "endpoint_gone" : "exhausted";
         this.#delivery = now = { ...tried, status: "failed", reason, nextAttemptAt: undefined };
-        await this.#end(sub, now);
+        const loaded = this.#loaded as CachedEvent;
+        await endFailed(
+          { lease: this.#lease, line: this.#line },
+          { sub, loaded, failed: now },
+          this.#signal,
+          this.#deps,
+        );
         if (outcome.kind === "gone")
           await persist(() => gone(now.keyId, sub.id, event.type), this.#signal, { clock, log });
         break;
@@ -191,15 +199,6 @@ export class DeliveryRun {
 
   #settleEnd(changes: readonly Change[], delivery: Delivery): Promise<void> {
     return settleEnd({ lease: this.#lease, line: this.#line, delivery }, changes, this.#signal, this.#deps);
-  }
-
-  #end(sub: Subscription, failed: Delivery): Promise<void> {
-    return endFailed(
-      { lease: this.#lease, line: this.#line },
-      { sub, loaded: this.#loaded as CachedEvent, failed },
-      this.#signal,
-      this.#deps,
-    );
   }
 
   async #pause(asked: number | undefined): Promise<void> {
