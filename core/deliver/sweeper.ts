@@ -1,6 +1,6 @@
 /**
- * Refills the queue from storage, at start and on a timer, deletes what has expired or shortens it where a clock was wrong,
- * and lets deliveries go on that are held up for no reason any more.
+ * Refills the queue from storage, at start and on a timer, deletes what has expired, also where a clock was wrong, and lets
+ * deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseExpiryKey } from "../model/keys.ts";
@@ -8,14 +8,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { skipForgotten } from "../records/held.ts";
-import { shortenExpiries } from "../records/shorten-expiries.ts";
+import { createOverlongExpiries } from "../records/overlong-expiries.ts";
 import { tryCommit } from "../records/try-commit.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
-/** A wall clock that was not set by more than `SET_MS` for so long, ms, is right. */
-const STEADY_MS = 3_600_000;
-const SET_MS = 60_000;
 
 export interface Sweeper {
   /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
@@ -32,6 +29,7 @@ export function createSweeper(deps: {
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   const now = createCautiousNow(clock);
+  const overlong = createOverlongExpiries(storage, clock);
 
   /** Deletes what has expired, together with its expiry line. Repeating it deletes nothing more. */
   async function expire(): Promise<void> {
@@ -39,9 +37,19 @@ export function createSweeper(deps: {
       const page = await storage.range("expiry:", { limit: EXPIRY_PAGE });
       const over = page.filter(({ key }) => parseExpiryKey(key).at <= now());
       if (over.length === 0) return;
-      if (!(await drop(over))) for (const line of over) await drop([line]);
+      await dropEach(over);
       if (over.length < EXPIRY_PAGE) return;
     }
+  }
+
+  async function dropOverlong(): Promise<void> {
+    const over = await overlong();
+    for (let i = 0; i < over.length; i += EXPIRY_PAGE) await dropEach(over.slice(i, i + EXPIRY_PAGE));
+    if (over.length > 0) log.info("what a clock that was ahead had stored is gone", { count: over.length });
+  }
+
+  async function dropEach(lines: readonly Entry[]): Promise<void> {
+    if (!(await drop(lines))) for (const line of lines) await drop([line]);
   }
 
   /** A new use of a target removes its expiry line: then it stays. @returns false when that happened meanwhile */
@@ -55,27 +63,13 @@ export function createSweeper(deps: {
     );
   }
 
-  /** Monotonic ms since which the wall clock was not set, and how far it is ahead of the monotonic one. */
-  let steady = { since: clock.monotonic(), offset: clock.now() - clock.monotonic(), looked: false };
-
-  /** Once an hour after the start, and after each time at which the clock was set. */
-  async function shorten(): Promise<void> {
-    const since = clock.monotonic();
-    const offset = clock.now() - since;
-    if (Math.abs(offset - steady.offset) > SET_MS) steady = { since, offset, looked: false };
-    if (steady.looked || since - steady.since < STEADY_MS) return;
-    const count = await shortenExpiries(storage, clock.now());
-    steady.looked = true;
-    if (count > 0) log.info("what a clock that was ahead had stored ends in a day", { count });
-  }
-
   async function run(): Promise<void> {
     for (;;) {
       await clock.sleep(clock.now() + SWEEP_MS, stopping.signal);
       try {
         await storage.queue.sweep();
         await expire();
-        await shorten();
+        await dropOverlong();
         const skipped = await skipForgotten(storage);
         if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { count: skipped });
       } catch (error) {

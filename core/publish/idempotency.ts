@@ -7,7 +7,6 @@ import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { dropErasedExpiry, ERASED_ID_MS, erasedAt } from "../records/erased-id.ts";
-import { parseRemembered, rememberedText } from "../records/remembered-request.ts";
 import type { ParsedEvent } from "./parse-events.ts";
 
 /** How long repeats are recognised, at least. */
@@ -136,6 +135,13 @@ export async function readStored(
 
 type Idempotency = NonNullable<AcceptRequest["idempotency"]>;
 
+interface Remembered {
+  readonly digest: string;
+  /** Epoch ms. */
+  readonly until: number;
+  readonly answer: readonly Accepted[];
+}
+
 /**
  * Remembers a request with its answer for a day, or makes the commit fail.
  * @param was the row of an expired request under the same key; its old expiry no longer applies
@@ -148,12 +154,24 @@ export function rememberRequest(
 ): readonly Change[] {
   const row = idempotencyKey(scope, key);
   const until = now + DAY_MS;
-  const value = rememberedText({ digest, until, answer });
+  const value = JSON.stringify({ digest, until, answer } satisfies Remembered);
   const changes: Change[] = [{ op: "put", key: row, value, if: was }];
-  const before = was === null ? undefined : parseRemembered(was);
+  const before = was === null ? undefined : remembered(was);
   if (before !== undefined) changes.push({ op: "delete", key: expiryKey(before.until, row) });
   changes.push({ op: "put", key: expiryKey(until, row), value: "" });
   return changes;
+}
+
+/** Returns `undefined` for a damaged record. */
+function remembered(text: string): Remembered | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<Remembered> | null;
+    const { digest, until, answer } = read ?? {};
+    const whole = typeof digest === "string" && Number.isFinite(until) && Array.isArray(answer);
+    return whole ? (read as Remembered) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -167,7 +185,7 @@ export async function recallRequest(
 ): Promise<{ readonly answer: readonly Accepted[] } | { readonly was: string | null }> {
   const text = await storage.getItem(idempotencyKey(scope, key));
   if (text === undefined) return { was: null };
-  const before = parseRemembered(text);
+  const before = remembered(text);
   // Whether the same was accepted cannot be known, and accepting it again could send it twice.
   if (before === undefined)
     throw new Problem("IDEMPOTENCY_MISMATCH", "The stored record of this Idempotency-Key is damaged. Use another one.");

@@ -10,7 +10,7 @@ import type { Change } from "../ports/storage.ts";
 export const ERASED_ID_MS = 86_400_000;
 
 /** The text of an `eventid` row whose event was erased at that time, epoch ms. */
-export const erasedText = (at: number): string => `erased ${at}`;
+const erasedText = (at: number): string => `erased ${at}`;
 
 /** Returns when the event of an `eventid` row was erased, epoch ms; `undefined`: it was not. */
 export function erasedAt(text: string | undefined): number | undefined {

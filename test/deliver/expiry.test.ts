@@ -56,11 +56,9 @@ describe("an Idempotency-Key", () => {
     await test.clock.step(365 * DAY_MS);
     const [first] = await accept(test, 1);
     await test.clock.step(-365 * DAY_MS);
-    await test.clock.advance(3_600_000);
+    await test.clock.advance(DAY_MS - 1);
     expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
-    await test.clock.advance(DAY_MS - 60_000);
-    expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
-    await test.clock.advance(180_000);
+    await test.clock.advance(3_600_001);
     expect(await rows(test)).toEqual([0, 0]);
     expect((await accept(test, 2))[0]?.duplicate).toBe(false);
   });
@@ -78,16 +76,16 @@ describe("an Idempotency-Key", () => {
     expect(await test.publish("deposit:paid", { id: "own:1" })).toBe("own:1");
   });
 
-  it("is as long remembered when the clock is a year behind for a while, or an hour ahead", async () => {
+  it("is as long remembered when the clock is a year behind for hours, or an hour ahead", async () => {
     await using test = await testPath();
     await test.start();
     await test.clock.step(3_600_000);
     const [first] = await accept(test, 1);
     await test.clock.step(-3_600_000);
     await test.clock.step(-365 * DAY_MS);
-    await test.clock.advance(3_000_000);
+    await test.clock.advance(10_000_000);
     await test.clock.step(365 * DAY_MS);
-    await test.clock.advance(DAY_MS - 3_000_001);
+    await test.clock.advance(DAY_MS - 10_000_001);
     expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
   });
 
