@@ -18,8 +18,8 @@ export const fetchFresh = (method: string, path: string, init: RequestInit): Pro
   fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
 
 /**
- * Sends one for whoever takes it.
- * @param query added to the path, and not known to who takes it
+ * Sends a request early. Its answer goes to the view that asks `takeBegun` for the same method and path.
+ * @param query added to the path that is sent; the view does not name it
  */
 export function beginRequest(method: string, path: string, init: RequestInit, query = ""): Promise<Response> {
   const abort = new AbortController();
@@ -35,7 +35,7 @@ async function whole(answer: Response): Promise<Response> {
   return new Response(await answer.text(), { status, headers });
 }
 
-/** Returns the answer to such a request, once. */
+/** Returns the answer to a request that was sent early, once; `undefined` when there is none. */
 export function takeBegun(
   method: string,
   path: string,
@@ -51,7 +51,7 @@ export function takeBegun(
   return begun.answer;
 }
 
-/** Ends those that nobody has taken: their answers are no longer new. */
+/** Ends the requests whose answers no view has taken: they are no longer new. */
 export function dropBegun(): void {
   for (const { abort } of all.values()) abort.abort();
   all.clear();

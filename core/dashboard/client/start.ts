@@ -1,6 +1,6 @@
 /**
  * Runs in the head, before anything is drawn and while the rest is on its way: sets the theme, resumes the session and asks
- * for what the first view shows. All of it holds without: what was not begun here is asked for by the view.
+ * for what the first view shows. It only saves time: what is not asked for here, the view asks for itself.
  */
 import { beginRequest } from "./begun.ts";
 import { firstReading } from "./first-reading.ts";
@@ -26,5 +26,5 @@ async function begin(): Promise<void> {
   ]);
 }
 
-// Whoever takes an answer hears why there is none.
+// A view that takes the answer gets the error too.
 if (page["auth"] === "accounts" && page["firstRun"] === "no") begin().catch(() => undefined);

@@ -28,7 +28,8 @@ export function watchedFeed(deps: {
 }
 
 /**
- * `wants`: this thread has listeners for a key, or has none any more; a new one asks what happened since a time. `tell`: something happened that `to` wants.
+ * `wants`: this thread has listeners for a key, or has none any more; a new one asks what happened since a time. `tell`:
+ * something happened that `to` wants.
  */
 type Said =
   | { readonly say: "hello" }
