@@ -88,6 +88,8 @@ export function useBrowser(): {
           await page.getByRole("heading", { level: 1, name: heading }).waitFor();
         },
         async [Symbol.asyncDispose]() {
+          // A request that a test has taken over may be under way still.
+          await page.unrouteAll({ behavior: "ignoreErrors" });
           await context.close();
         },
       };
