@@ -133,7 +133,8 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const operator = openOperator({ ...managed, restMs: killing ? 50 : 150 });
     for (const kind of KINDS) for (let i = 0; i < EACH; i++) await operator.make(kind, true);
     for (let i = 0; i < (options.wide ?? WIDE_COUNT); i++) (await operator.make(WIDE, true)).moody = WIDE_MOODY;
-    const paceMs = killing ? { well: 500, failing: 2_000 } : { well: 300, failing: 10_000 };
+    // Between two kills there is time for an attempt or two at each receiver: the failing one must have no backlog of its own.
+    const paceMs = { well: killing ? 500 : 300, failing: 10_000 };
     const probes = await openProbes({ operator, publisher, receivers, timeline, paceMs });
     const keyEraser = openKeyEraser({ operator, publisher, erasures, random: chance });
     publisher.begin();
