@@ -1,8 +1,11 @@
 // What `relay build` puts into an executable, before it is one.
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { rolldown } from "rolldown";
 import { expect, it } from "vitest";
 import { bundle } from "../../core/cli/package/bundle.ts";
+import { optionalLibraries } from "../../core/cli/package/optional-libraries.ts";
+import { missing } from "../../core/cli/package/pieces.ts";
 import { testFolder } from "../support/folder.ts";
 
 it("a package gives its file for `require` to those who require it", async () => {
@@ -16,4 +19,19 @@ it("a package gives its file for `require` to those who require it", async () =>
   // pg makes a class of what it requires from here. The file for `import` is no class.
   const pool = files.filter((file) => file.includes("node_modules/pg-pool/"));
   expect(pool.map((file) => file.split("pg-pool/")[1])).toEqual(["index.js"]);
+});
+
+it("a client that is not installed is left out, and loading it says so", async () => {
+  const root = testFolder();
+  const file = join(root, "plugins/source/thing.ts");
+  await mkdir(join(root, "config"));
+  await mkdir(join(root, "plugins/source"), { recursive: true });
+  await writeFile(join(root, "config/index.ts"), 'export { fromThing } from "../plugins/source/thing.ts";\n');
+  await writeFile(file, 'export const fromThing = () => import("@absent/client");\n');
+  const { plugin, found } = await optionalLibraries(root);
+  const built = await rolldown({ input: file, cwd: root, platform: "node", plugins: [plugin, missing(root)] });
+  const { output } = await built.generate({ format: "cjs", codeSplitting: false });
+  await built.close();
+  expect([...found]).toEqual([]);
+  expect(output[0].code).toContain("@absent/client is not part of this executable");
 });

@@ -32,9 +32,9 @@ export async function optionalLibraries(root: string): Promise<OptionalLibraries
       async handler(id, importer, { kind }) {
         if (kind !== "dynamic-import" || importer === undefined || /^(?:[./]|node:)/.test(id)) return undefined;
         if (!files.has(relative(root, importer).split(sep).join("/").slice(0, -SUFFIX.length))) return undefined;
-        // One that is not installed is left out, as other optional packages are.
+        // One that is not installed is left out, as other optional packages are: `missing` puts a module in its place.
         const file = await this.resolve(id, importer, { kind, skipSelf: true });
-        if (file === null || file.external) return undefined;
+        if (file === null || file.external || file.id.startsWith("\0")) return undefined;
         found.set(id, file.id);
         return `${PREFIX}${id}`;
       },

@@ -4,8 +4,9 @@ import { isSea } from "node:sea";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 
-/** Says which command installs what is missing. */
-const advice = (source: string, install: string): string => `${source} needs a package: npm install ${install}`;
+/** Says which command installs what is missing. What an executable has inside was there when it was built. */
+const advice = (source: string, install: string): string =>
+  `${source} needs a package: npm install ${install}${isSea() ? ", then build the executable anew" : ""}`;
 
 /**
  * Returns a problem of the config when a package is not installed; reads no code of it. An executable has its packages
