@@ -128,6 +128,28 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     expect(new Set(told.map(({ id }) => id))).toEqual(new Set([1, 3].map((id) => `${name}-${id}`)));
   });
 
+  it("is read on while what was read is being stored, and the cursor waits for all before it", async () => {
+    const name = await table();
+    const storage = shelf();
+    storage.before = (changes) => {
+      if (changes.some(({ key }) => key.startsWith("set-aside/"))) throw new Error("the disk is full");
+    };
+    await using made = await bench(name, { storage });
+    const { intake, told } = desk();
+    const storing = Promise.withResolvers<void>();
+    // Of messages of unknown size, 64 are read first.
+    await add(name, "no JSON", ...Array.from({ length: 199 }, () => event()));
+    await made.source.start(async (request) => (await storing.promise, await intake.accept(request)), info);
+    await until(() => isReadOn(name));
+    storing.resolve();
+    await until(() => made.source.readiness?.()?.includes("the disk is full") === true);
+    expect(made.cursor()).toBeUndefined();
+    storage.before = () => {};
+    await until(() => made.cursor()?.id === "200");
+    expect(new Set(told.map(({ id }) => id)).size).toBe(199);
+    expect([...storage.rows.keys()].filter((key) => key.startsWith("set-aside/"))).toHaveLength(1);
+  });
+
   it("is not read past a transaction that is still open, whose rows come later and are not lost", async () => {
     const name = await table();
     await using made = await bench(name);
@@ -217,4 +239,13 @@ async function polls(): Promise<number> {
   await server.query("SELECT pg_stat_force_next_flush()");
   const [row] = await server.query("SELECT sum(xact_commit)::int AS n FROM pg_stat_database");
   return Number(row?.["n"]);
+}
+
+/** Whether the last query of a connection is for the rows behind some that were read. */
+async function isReadOn(name: string): Promise<boolean> {
+  const like = `%"${name}" WHERE (tx, id) > %`;
+  const found = await server.query("SELECT 1 FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()", [
+    like,
+  ]);
+  return found.length > 0;
 }

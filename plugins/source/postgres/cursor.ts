@@ -35,25 +35,59 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
   /** The cursor as it was last seen in the storage. */
   let stored: string | undefined;
 
-  async function page(connection: Connection): Promise<boolean> {
-    const count = Math.min(PAGE, await intake.room());
-    if (count === 0) return false;
-    const after = cursor === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
-    const found = await connection.rows(
+  /** The next rows behind a place: at most as many as may be in flight. */
+  async function read(connection: Connection, behind: Cursor | undefined, count: number): Promise<readonly Columns[]> {
+    const after = behind === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
+    return await connection.rows(
       `SELECT * FROM ${from} WHERE ${after}tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
-      cursor === undefined ? [] : [cursor.tx, cursor.id],
+      behind === undefined ? [] : [behind.tx, behind.id],
     );
-    if (found.length === 0) return false;
-    const batch = batchOf(table, found);
-    intake.offer(batch.rows);
+  }
+
+  /**
+   * Reads and offers page after page: each while the one before it is being stored, as far as there is room. The cursor
+   * follows in their order.
+   */
+  async function drain(connection: Connection, signal: AbortSignal): Promise<void> {
+    let behind = cursor;
+    let done = Promise.resolve(true);
+    let failed = false;
     try {
-      if (await isDone(batch)) await move(found.at(-1) as Columns);
+      while (!signal.aborted && !failed) {
+        const count = Math.min(PAGE, await intake.room());
+        if (count === 0) break;
+        // Another node may be further.
+        if (cursor !== undefined && (behind === undefined || isBefore(behind, cursor))) behind = cursor;
+        const found = await read(connection, behind, count);
+        if (found.length === 0) break;
+        const batch = batchOf(table, found);
+        behind = placeOf(found.at(-1) as Columns);
+        intake.offer(batch.rows);
+        done = finish(batch, behind, done);
+        done.catch(() => (failed = true));
+        if (found.length < count) break;
+      }
+    } finally {
+      // What is under way is settled before anything is read again.
+      await done;
+    }
+  }
+
+  /**
+   * Moves the cursor behind a batch when its rows are stored, and all before it are done. Resolves to whether it has.
+   * @throws what keeping a bad row or moving the cursor throws, and what it threw for a batch before
+   */
+  async function finish(batch: Batch, last: Cursor, before: Promise<boolean>): Promise<boolean> {
+    await batch.settled;
+    try {
+      const isMoved = (await before) && (await isDone(batch));
+      if (isMoved) await move(last);
       batch.done.resolve([]);
+      return isMoved;
     } catch (error) {
       batch.done.reject(error);
       throw error;
     }
-    return found.length === count;
   }
 
   /**
@@ -72,8 +106,7 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
    * Writes how far the source is. Nodes share the record, and one may be slower than another: what is further there stays,
    * and this node goes on behind it.
    */
-  async function move({ tx, id }: Columns): Promise<void> {
-    const next: Cursor = { tx: tx as string, id: id as string };
+  async function move(next: Cursor): Promise<void> {
     const value = JSON.stringify(next);
     for (;;) {
       try {
@@ -103,12 +136,12 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
           `${table} is in another database than before: give the source a new name to read it from its start`,
         );
     },
-    async drain(connection, signal) {
-      while (!signal.aborted && (await page(connection)));
-    },
+    drain,
     close: () => Promise.resolve(),
   };
 }
+
+const placeOf = ({ tx, id }: Columns): Cursor => ({ tx: tx as string, id: id as string });
 
 const isBefore = (one: Cursor, other: Cursor): boolean =>
   BigInt(one.tx) === BigInt(other.tx) ? BigInt(one.id) < BigInt(other.id) : BigInt(one.tx) < BigInt(other.tx);
