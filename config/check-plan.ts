@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
+import { isPluginName } from "../core/model/names.ts";
 import { didYouMean } from "./problems.ts";
 
 export const YEARS_MS = 100 * 365 * 86_400_000;
@@ -84,8 +85,7 @@ const pathParts = (path: string): PropertyKey[] =>
 function isPlugin(value: unknown, kind: string): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { kind: given, name, setup, problems, warnings, fileProblems } = value as Record<string, unknown>;
-  const named = typeof name === "string" && /^[\w.@/:-]{1,100}$/.test(name);
-  if (given !== kind || !named || typeof setup !== "function") return false;
+  if (given !== kind || !isPluginName(name) || typeof setup !== "function") return false;
   if (problems !== undefined && !Array.isArray(problems)) return false;
   return [warnings, fileProblems].every((one) => one === undefined || typeof one === "function");
 }

@@ -4,6 +4,7 @@ const NAME = /^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/;
 const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
 const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/;
 const EVENT_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/;
+const PLUGIN_NAME = /^[\w.@/:-]{1,100}$/;
 
 /** The prefix of the relay's own operational events. Only patterns with this prefix match them. */
 export const OPERATIONAL = "relay:";
@@ -14,6 +15,8 @@ export const isEventName = (text: string): boolean => text.length <= 128 && NAME
 export const isEventPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 export const isKeyId = (text: string): boolean => KEY_ID.test(text);
 export const isEventId = (text: string): boolean => EVENT_ID.test(text);
+/** Whether a plug-in can have this name: it is a label of metrics and a part of `/readyz`. */
+export const isPluginName = (name: unknown): name is string => typeof name === "string" && PLUGIN_NAME.test(name);
 
 /** Whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same. */
 export function matchesPattern(pattern: string, name: string): boolean {

@@ -154,6 +154,20 @@ describe("a transport that", () => {
     expect(detail).toMatchObject({ detail: "x".repeat(500) });
   });
 
+  it("answers with what cannot be read is a fault with its name", async () => {
+    const evil = {
+      get kind() {
+        throw new Error("evil");
+      },
+    };
+    const refused = { kind: "error", error: "reset", detail: Object.create(null) as string };
+    for (const reply of [evil, { ...OK, hidden: 5 }, refused]) {
+      const { send, incidents } = transportOf({ send: () => Promise.resolve(reply as never) });
+      await expect(send()).rejects.toThrow(Error);
+      expect(incidents.recent().get("transport:wild-1")).toContain("send: ");
+    }
+  });
+
   it("cannot judge a URL, or never does, fails that request alone and in time", async () => {
     const throwing = transportOf({
       problems() {
@@ -205,6 +219,18 @@ describe("a source that", () => {
     expect(accepted).toEqual([]);
   });
 
+  it("hands in under no name that metrics can carry does so under its own, which is a fault", async () => {
+    const { walls, incidents } = surroundings();
+    let handIn: ((request: never) => Promise<unknown>) | undefined;
+    const names: unknown[] = [];
+    const source = containSource(idleSource({ start: (accept) => void (handIn = accept) }), plugin("source"), walls);
+    await source.start(async ({ source: name }) => (names.push(name), []), { durability: "fsync" });
+    for (const name of ["other", "a b\n", "", undefined, 7])
+      await handIn?.({ publications: [], source: name } as never);
+    expect(names).toEqual(["other", "wild-1", "wild-1", "wild-1", "wild-1"]);
+    expect(incidents.recent().get("source:wild-1")).toContain("accept: ");
+  });
+
   it("fails to stop is noted, and its stop is over", async () => {
     const { walls, log } = surroundings();
     const port = idleSource({ stop: () => Promise.reject(new Error("broken")) });
@@ -226,6 +252,20 @@ describe("the start of a plug-in that hangs", () => {
       ["a plug-in is still starting", "wild-1"],
       ["a plug-in is still starting", "wild-1"],
     ]);
+  });
+});
+
+describe("the start of a plug-in that throws", () => {
+  it("names it, whatever is thrown", async () => {
+    const unreadable = Object.create(null) as Error;
+    const muted = Object.assign(new Error("x"), { message: unreadable });
+    for (const thrown of [unreadable, muted]) {
+      const starting = startOf(plugin("source"), () => Promise.reject(thrown));
+      await expect(starting).rejects.toMatchObject({
+        exitCode: 78,
+        message: "the source plug-in wild-1 cannot start: something that cannot be read",
+      });
+    }
   });
 });
 

@@ -3,6 +3,7 @@ import type { HealthPart } from "../../api/resources/health.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
+import { thrownText } from "../contain/thrown.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
 import type { OpenPorts } from "./open-ports.ts";
@@ -86,7 +87,7 @@ function reasonOf(port: { readiness: () => unknown }): string | undefined {
     const why = port.readiness();
     return why === undefined || typeof why === "string" ? why : "its readiness is no text";
   } catch (error) {
-    return `its readiness fails: ${String(error)}`;
+    return `its readiness fails: ${thrownText(error)}`;
   }
 }
 

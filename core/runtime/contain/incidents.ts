@@ -1,6 +1,7 @@
 /** Notes what plug-ins do that no plug-in may: for the log, the metrics and `/readyz`, always with the plug-in's name. */
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
+import { thrownText } from "./thrown.ts";
 
 /** The plug-in that a call goes into. */
 export interface PluginName {
@@ -42,7 +43,7 @@ export function createIncidents(deps: {
       const plugin = `${kind}:${name}`;
       const calls = noted.get(plugin) ?? new Map<string, Noted>();
       noted.set(plugin, calls);
-      const text = describe(error);
+      const text = thrownText(error);
       const now = clock.monotonic();
       const before = calls.get(call);
       const isNew = before === undefined || now - before.loggedAt >= SHOWN_MS;
@@ -61,13 +62,4 @@ export function createIncidents(deps: {
       return lines;
     },
   };
-}
-
-/** What was thrown, as text: it may be anything, and may throw when it is read. */
-function describe(error: unknown): string {
-  try {
-    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  } catch {
-    return "something that cannot be read";
-  }
 }

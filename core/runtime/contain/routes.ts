@@ -4,6 +4,7 @@ import { ConflictError, DamagedRecordError, StorageError } from "../../model/err
 import { Problem } from "../../model/problem.ts";
 import type { MaybePromise } from "../../model/maybe-promise.ts";
 import type { Identified, Route, RouteReply } from "../../ports/route.ts";
+import { thrownError } from "./thrown.ts";
 import type { Wall } from "./wall.ts";
 
 /** A route answers within this time, ms: longer than any body may take to arrive and be stored. */
@@ -22,8 +23,9 @@ export function containRoutes(routes: readonly Route[], { inside, note, deadline
     const { method, path } = route;
     const call = `${method} ${path}`;
     const failed = (error: unknown): unknown => {
-      if (!isOurs(error)) note(call, error);
-      return error;
+      if (isOurs(error)) return error;
+      note(call, error);
+      return thrownError(error);
     };
     const late = (): never => {
       note(call, new Error(`no answer within ${ROUTE_MS} ms`));

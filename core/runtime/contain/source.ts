@@ -1,6 +1,7 @@
 /** The wall around a source: it hands in events while it may, and its stop ends in time. */
+import { isPluginName } from "../../model/names.ts";
 import { Problem } from "../../model/problem.ts";
-import type { Accept, Source, SourceInfo } from "../../ports/source.ts";
+import type { Accept, AcceptRequest, Source, SourceInfo } from "../../ports/source.ts";
 import { checkPort, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 import { containRoutes } from "./routes.ts";
@@ -23,7 +24,14 @@ export function containSource(source: Source, plugin: PluginName, walls: Walls):
     return (request) =>
       stopped
         ? Promise.reject(new Problem("SHUTTING_DOWN", "Nothing is accepted now.", { retryAfter: 5 }))
-        : outside(() => accept(request));
+        : outside(() => accept(named(request)));
+  }
+
+  /** Its name is a label of metrics and a field of the log. */
+  function named(request: AcceptRequest): AcceptRequest {
+    if (request?.source === plugin.name || isPluginName(request?.source)) return request;
+    wall.note("accept", new Error("what it handed in has no name that metrics can carry"));
+    return { ...request, source: plugin.name };
   }
 
   return {

@@ -4,6 +4,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Reply, Transport, TransportRequest } from "../../ports/transport.ts";
 import { checkPort, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
+import { thrownError } from "./thrown.ts";
 
 /** Longest part of an answer that is kept, as the port says. */
 const EXCERPT = 4_096;
@@ -30,21 +31,24 @@ export function containTransport(
     checkPort({}, plugin, ["list of schemes"]);
   const { inside, note, tell, deadlines } = wallOf(plugin, walls);
 
-  const fault = (message: string): Error => {
-    const error = new Error(message);
-    note("send", error);
-    return error;
-  };
+  function read(given: Reply): Reply {
+    try {
+      return replyOf(given);
+    } catch (thrown) {
+      note("send", thrown);
+      throw thrownError(thrown);
+    }
+  }
 
   /** @throws Error when it is no reply */
-  function read(reply: Reply): Reply {
+  function replyOf(reply: Reply): Reply {
     const { kind } = (reply ?? {}) as Partial<Reply>;
     if (kind === "response" && reply.kind === kind) {
       const { status, excerpt, retryAfter, hidden } = reply;
       if (!Number.isInteger(status) || status < 100 || status > 599 || !(excerpt instanceof Uint8Array))
-        throw fault("it answered with a response without a status or an excerpt");
+        throw new Error("it answered with a response without a status or an excerpt");
       if (hidden !== undefined && !hidden.every((one) => typeof one === "string"))
-        throw fault("it answered with something to hide that is no text");
+        throw new Error("it answered with something to hide that is no text");
       if (excerpt.length <= EXCERPT && (retryAfter === undefined || typeof retryAfter === "string")) return reply;
       const cut = { excerpt: excerpt.subarray(0, EXCERPT), truncated: excerpt.length > EXCERPT };
       return { kind, status, ...cut, ...(hidden && { hidden }) };
@@ -52,7 +56,7 @@ export function containTransport(
     if (kind === "error" && reply.kind === kind && STAGES.has(reply.error))
       return { kind, error: reply.error, detail: lineOf(reply.detail) };
     if (kind === "unavailable" && reply.kind === kind) return { kind, detail: lineOf(reply.detail) };
-    throw fault("it answered with something that is no reply");
+    throw new Error("it answered with something that is no reply");
   }
 
   const lineOf = (detail: unknown): string => hide(String(detail)).slice(0, LONGEST_DETAIL);
@@ -85,7 +89,7 @@ export function containTransport(
         work = inside(() => transport.send(given, signal));
       } catch (error) {
         note("send", error);
-        throw error;
+        throw thrownError(error);
       }
       const reply = await deadlines.bound<Reply>(work, {
         ms: timeoutMs,
@@ -95,8 +99,9 @@ export function containTransport(
           return { kind: "error", error: "timeout", detail: `the transport gave no reply within ${timeoutMs} ms` };
         },
         failed(error) {
-          if (!signal.aborted || error !== signal.reason) note("send", error);
-          return error;
+          if (signal.aborted && error === signal.reason) return error;
+          note("send", error);
+          return thrownError(error);
         },
       });
       return read(reply);
