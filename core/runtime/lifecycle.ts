@@ -35,6 +35,7 @@ export function createLifecycle(deps: {
   let state: ReturnType<Lifecycle["state"]> = "idle";
   let starting: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
+  const over = Promise.withResolvers<void>();
 
   async function run(): Promise<void> {
     state = "starting";
@@ -68,6 +69,7 @@ export function createLifecycle(deps: {
       }
     }
     state = "stopped";
+    over.resolve();
   }
 
   return {
@@ -75,7 +77,8 @@ export function createLifecycle(deps: {
     async start() {
       starting ??= run();
       try {
-        await starting;
+        // One that hangs is over when everything is stopped.
+        await Promise.race([starting, over.promise]);
       } catch (error) {
         await (stopped ??= end());
         throw error;

@@ -81,12 +81,14 @@ describe("a stop", () => {
     const said: string[] = [];
     const begun = Promise.withResolvers<void>();
     const run = lifecycle([told(said, "a"), told(said, "b", { start: () => (begun.resolve(), never()) })]);
-    void run.start();
+    const started = run.start();
     await begun.promise;
     const stopped = run.stop();
     await run.clock.advance(4_000);
     await stopped;
     expect(said).toEqual(["start a", "stop b 4000", "stop a 4000"]);
+    // Or whoever waits for the start would wait for ever.
+    await started;
   });
 
   it("follows a start that fails, and the start tells why", async () => {

@@ -121,7 +121,7 @@ export async function runRelay(
   process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp).on("uncaughtException", uncaught);
   try {
     const { url, made } = await relay.start();
-    greet(plan, runLog, { url, made, file });
+    if (signals === 0) greet(plan, runLog, { url, made, file });
     void io.clock.sleep(io.clock.now() + TIDY_AFTER_MS, over.signal).then(
       () => keepHeapTidy(io.clock, over.signal),
       () => undefined,
