@@ -2,29 +2,13 @@
  * The spool source: NDJSON files dropped into a folder. A file whose events are all stored moves to `done/`, one with
  * mistakes to `rejected/` with a list of them; one that cannot be stored now stays and is tried again.
  */
-import { existsSync, watch, type FSWatcher } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { StartError, refuseOptions } from "../../core/model/errors.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
-import { systemReason } from "../../core/model/system-error.ts";
-import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
-import type { Accept, Source } from "../../core/ports/source.ts";
-import {
-  dropRest,
-  type Folder,
-  list,
-  makeSpoolFolders,
-  moveRejected,
-  moveTo,
-  openDone,
-  openPlain,
-  putBack,
-  type TakenFile,
-} from "./spool/folder.ts";
-import { createProgress } from "./spool/read-position.ts";
-import { takeIn, type Taking } from "./spool/take.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Source } from "../../core/ports/source.ts";
 
 export interface SpoolOptions {
   /**
@@ -52,11 +36,8 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
     },
     async setup(ctx) {
       refuseOptions(problems);
-      const dir = resolve(ctx.configDir, options.dir);
-      const folder = await makeSpoolFolders(dir).catch((cause: unknown) => {
-        throw new StartError(78, `spool: ${dir} cannot be used: ${systemReason(cause)}`, { cause });
-      });
-      return createSpool(folder, options.rescanMs ?? 10_000, ctx);
+      const { startSpool } = await import("./spool/source.ts");
+      return startSpool(ctx, options);
     },
   };
 }
@@ -69,140 +50,4 @@ function problemsOf(options: SpoolOptions | undefined): readonly FieldError[] {
     found.push({ path: "rescanMs", message: "must be 100 to 3600000" });
   }
   return found;
-}
-
-function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, storage }: PluginContext): Source {
-  const progress = createProgress(storage, folder.dir);
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-  let watcher: FSWatcher | undefined;
-  let news = Promise.withResolvers<void>();
-  /** What was logged about a name, so that it is logged once. */
-  let said = new Map<string, string>();
-  let tidied = false;
-
-  function look(): void {
-    try {
-      watcher = watch(folder.dir, { persistent: false }, () => news.resolve());
-      // Without it, the next scan of the folder finds the files.
-      watcher.on("error", (error) => log.warn("a spool folder cannot be watched", { error: String(error) }));
-    } catch (error) {
-      log.warn("a spool folder cannot be watched", { error: String(error) });
-    }
-  }
-
-  async function run(accept: Accept): Promise<void> {
-    const taking: Taking = { accept, progress, stopping: stopping.signal };
-    while (!stopping.signal.aborted) {
-      news = Promise.withResolvers();
-      let waitMs: number | undefined;
-      try {
-        waitMs = await pass(taking);
-      } catch (error) {
-        log.error("a spool folder cannot be read", { error: String(error) });
-      }
-      await pause(waitMs);
-    }
-  }
-
-  /** Waits after a refusal as long as it asked for, else until something happens in the folder. */
-  async function pause(waitMs: number | undefined): Promise<void> {
-    if (stopping.signal.aborted) return;
-    const over = new AbortController();
-    const stop = (): void => over.abort();
-    stopping.signal.addEventListener("abort", stop, { once: true });
-    const asleep = clock.sleep(clock.now() + (waitMs ?? rescanMs), over.signal).catch(() => undefined);
-    await (waitMs === undefined ? Promise.race([asleep, news.promise]) : asleep);
-    over.abort();
-    stopping.signal.removeEventListener("abort", stop);
-  }
-
-  /** Scans the folder once. Resolves to how long to wait when nothing can be stored now. */
-  async function pass(taking: Taking): Promise<number | undefined> {
-    await putBack(folder);
-    const { ready, odd } = await list(folder);
-    said = new Map([...said].filter(([name]) => ready.includes(name) || odd.includes(name)));
-    for (const name of odd) say(name, "is not a plain file");
-    const seen = new Set<string>();
-    for (const name of ready) {
-      if (stopping.signal.aborted) return undefined;
-      try {
-        const waitMs = await one(name, taking, seen);
-        if (waitMs !== undefined) return waitMs;
-      } catch (error) {
-        // An error of this file alone: the others continue.
-        say(name, String(error));
-      }
-    }
-    lag(0);
-    if (!tidied) await progress.keepOnly(seen, moved);
-    tidied = true;
-    return undefined;
-  }
-
-  async function one(name: string, taking: Taking, seen: Set<string>): Promise<number | undefined> {
-    await using opened = await openPlain(folder, name);
-    if (opened === undefined) return undefined;
-    seen.add(opened.identity);
-    const taken = await takeIn(opened, taking);
-    if (taken.kind === "later") {
-      say(name, taken.reason);
-      lag(Math.max(0, clock.now() - opened.changedAt));
-      return taken.retryAfterMs;
-    }
-    let isMoved: boolean;
-    if (taken.kind === "stored") {
-      isMoved = await moveTo(folder, opened.taken, folder.done);
-      log.info("a spool file is stored", { source: "spool", file: name, events: taken.lines });
-    } else {
-      const { stored, errors, more } = taken;
-      const rejectedAt = new Date(clock.now()).toISOString();
-      const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
-      isMoved = await moveRejected(folder, opened.taken, { file: name, rejectedAt, note, stored, errors, more });
-      log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
-    }
-    if (!isMoved) {
-      log.warn("a spool file was replaced while it was read", { source: "spool", file: name });
-      news.resolve();
-    }
-    metrics.count("spool_files", { result: taken.kind });
-    // Read again at its new place: its writer may have held it open.
-    await rest(opened.taken, opened.file);
-    await progress.forget(opened.identity);
-    return undefined;
-  }
-
-  /** Handles a file that an earlier run had taken, and perhaps moved: it may have died before it read it again. */
-  async function moved(file: TakenFile): Promise<void> {
-    await using handle = await openDone(folder, file);
-    if (handle !== undefined) await rest(file, handle);
-  }
-
-  async function rest(file: TakenFile, handle: FileHandle): Promise<void> {
-    const name = await dropRest(folder, file, handle);
-    if (name === undefined) return;
-    log.warn("a spool file was written to while it was read: the rest follows", { file: file.name, detail: name });
-    news.resolve();
-  }
-
-  const lag = (ms: number): void => metrics.gauge("source_lag_seconds", ms / 1_000, { source: "spool" });
-
-  function say(name: string, reason: string): void {
-    if (said.get(name) === reason) return;
-    said.set(name, reason);
-    log.warn("a spool file waits", { source: "spool", file: name, reason });
-  }
-
-  return {
-    start(accept) {
-      if (stopping.signal.aborted || running !== undefined) return;
-      look();
-      running = run(accept);
-    },
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      watcher?.close();
-      await running;
-    },
-  };
 }

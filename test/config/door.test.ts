@@ -16,7 +16,7 @@ console.log(JSON.stringify(loaded));`;
 
 /** Sources of messages and transports to buses, each in a folder beside its factory. */
 const PLUGIN =
-  /\/(?:source\/(?:amqp|cron|kafka|messages|nats|postgres|redis-stream)|transport\/(?:amqp|buses|file|kafka|mail|nats|redis-stream))\//;
+  /\/(?:source\/(?:amqp|cron|kafka|messages|nats|postgres|redis-stream|spool)|transport\/(?:amqp|buses|file|kafka|mail|nats|redis-stream))\//;
 /** What a factory judges its options by. */
 const OPTIONS = /\/(?:address|backlog|destination|library|load|options|plugin|secret-url|tls|tls-files)\.ts$/;
 
