@@ -40,12 +40,12 @@ async function writePackage(
   force: boolean,
   io: CliEnvironment,
 ): Promise<void> {
-  const { isPluginName, packageFiles, PLUGIN_KINDS } = await import("../plugin-package/package-files.ts");
+  const { isPackageName, packageFiles, PLUGIN_KINDS } = await import("../plugin-package/package-files.ts");
   const known = PLUGIN_KINDS.find((one) => one === kind);
   if (known === undefined) throw usage(`--plugin must be one of: ${PLUGIN_KINDS.join(", ")}`);
   const into = resolve(io.cwd, folder ?? `my-${kind}`);
   const name = basename(into);
-  if (!isPluginName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
+  if (!isPackageName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
   if (existsSync(into) && !statSync(into).isDirectory())
     throw new ExitError(EX_REFUSED, `${into} is a file; the package needs a folder of its own`);
   if (!force && existsSync(into) && readdirSync(into).length > 0)
@@ -60,7 +60,9 @@ async function writePackage(
     }
   }
   io.say(`relay: wrote the package ${name} into ${into}`);
-  io.say(`relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test`);
+  io.say(
+    `relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test (its README says how, where no registry has relaybox)`,
+  );
 }
 
 const commentedConfig = (): string =>

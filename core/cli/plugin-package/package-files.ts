@@ -32,10 +32,10 @@ const TOOLS = { "@types/node": "^26.0.0", "fast-check": "^4.0.0", typescript: "^
 const LIBRARIES = { zod: "^4.0.0" };
 
 /** Whether a package and a plug-in can have this name. */
-export const isPluginName = (name: string): boolean =>
+export const isPackageName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 60;
 
-/** @param name a name that `isPluginName` takes. @returns the texts by their paths in the package */
+/** @param name a name that `isPackageName` takes. @returns the texts by their paths in the package */
 export function packageFiles(kind: PluginKind, name: string): Readonly<Record<string, string>> {
   const { about, use, source, test } = TEMPLATES[kind];
   const factory = name.replaceAll(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -63,6 +63,7 @@ export function packageFiles(kind: PluginKind, name: string): Readonly<Record<st
       type: "module",
       exports: { ".": entry },
       files: ["dist"],
+      engines: { node: ">=24" },
       scripts: { build: "tsc -p tsconfig.build.json", prepack: "npm run build", test: "vitest run", types: "tsc -p ." },
       dependencies: { ...LIBRARIES, ...(kind === "storage" && { unstorage: "^1.17.0" }) },
       devDependencies: { ...TOOLS, relaybox: `^${VERSION}` },
@@ -85,6 +86,9 @@ ${use.trim()}
 
 \`npm install\`, then \`npm test\` runs the law of the port (\`relaybox/conformance\`) and what is special here, \`npm run types\` checks
 the types, and \`npm pack\` builds what can be published: Node strips no types inside \`node_modules\`.
+
+Where no registry has \`relaybox\`, as when you run it from a checkout, \`npm pack\` there makes a file, and
+\`npm install --save-dev FILE\` here takes it in place of \`npm install\`. All of it needs Node 24 or newer.
 
 The guide is \`docs/plugins.md\` in the package relaybox; the promises of the port are in its types.
 `),
