@@ -70,6 +70,9 @@ describe("/readyz of a relay with a source that is away", () => {
         saying(() => {
           throw new Error("hunter-two");
         }, "throws"),
+        saying(() => {
+          throw Object.create(null) as Error;
+        }, "evil"),
       ],
     });
     const { parts } = await probe(relay);
@@ -78,5 +81,6 @@ describe("/readyz of a relay with a source that is away", () => {
     expect(state("long")).toHaveLength(200);
     expect(state("number")).toBe("its readiness is no text");
     expect(state("throws")).toBe("its readiness fails: Error: [masked]");
+    expect(state("evil")).toBe("its readiness fails: something that cannot be read");
   });
 });
