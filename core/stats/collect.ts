@@ -19,8 +19,8 @@ export interface StatsDeps {
   readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Clock;
   readonly log: Log;
-  /** Counts deliveries of a subscription that wait for their turn. @default none */
-  readonly waiting?: (keyId: string, subscriptionId: string) => Promise<number>;
+  /** Counts deliveries that wait for their turn: of a subscription, or of the whole relay. @default none */
+  readonly waiting?: (keyId?: string, subscriptionId?: string) => Promise<number>;
 }
 
 /** Buckets by the time at which they begin. */
@@ -137,7 +137,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         else one.waiting.delete(id);
       }
     }
-    tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting);
+    tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting + ((await deps.waiting?.()) ?? 0));
   }
 
   /** Takes a new name when the clock is set back: what was counted of the time that comes again has its rows already. */

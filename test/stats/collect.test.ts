@@ -3,6 +3,7 @@ import { createStatsCollector, type StatsCollector } from "../../core/stats/coll
 import { quantileMs, latencyCell, LATENCY_CELLS } from "../../core/stats/latency-histogram.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import { decodeBucket, encodeBucket, newBucket } from "../../core/stats/bucket.ts";
+import { WHOLE_RELAY } from "../../core/model/keys.ts";
 import type { Attempt } from "../../core/model/attempt.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { StorageError } from "../../core/model/errors.ts";
@@ -184,17 +185,21 @@ describe("statistics", () => {
   it("count what failed without an attempt, and in the backlog what waits for its turn", async () => {
     const storage = shelf();
     const clock = testClock();
-    const waiting = async (_: string, id: string): Promise<number> => (id === "sub_a" ? 3 : 0);
+    const waiting = async (key?: string, id?: string): Promise<number> =>
+      key === undefined ? 5 : id === "sub_a" ? 3 : 0;
     const figures = createStatsCollector({ storage, clock, log: quietLog(), waiting });
     figures.start();
     figures.accepted({ keyId: "key_1", subscriptionIds: ["sub_a", "sub_b"] });
     figures.failed("key_1", ["sub_b"]);
     storage.rows.set("due:sub_a:0", "");
+    storage.depth = { waiting: 7, leased: 0 };
     await clock.advance(2 * MINUTE);
     const [bucket] = (await figures.read("key_1", "1h", 0)).values();
     expect(bucket?.subs.get("sub_b")?.slice(0, 4)).toEqual([1, 0, 1, 0]);
     expect(bucket?.backlog.get("sub_a")).toBe(4);
     expect(await figures.pending("key_1", "sub_a")).toBe(4);
+    const [relay] = (await figures.read(WHOLE_RELAY, "1h", 0)).values();
+    expect([...(relay?.backlog.values() ?? [])]).toEqual([12]);
     await figures.stop();
   });
 
