@@ -82,7 +82,7 @@ describe("relay events import", () => {
   it("writes a module that the config imports", { timeout: 240_000 }, async () => {
     writeFileSync(join(folder, "openapi.yaml"), documented);
     const written = await run(["openapi.yaml", "--output", "events.ts"]);
-    expect([written.code, written.stderr]).toEqual([0, "relay: 1 event types, in events.ts\n"]);
+    expect([written.code, written.stderr]).toEqual([0, "relay: 1 event type, in events.ts\n"]);
     expect((await run(["openapi.yaml", "--output", "events.ts"])).code).toBe(1);
     const config = join(folder, "relay.config.ts");
     writeFileSync(config, `import { events } from "./events.ts";\nexport default { events };\n`);

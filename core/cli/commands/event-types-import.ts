@@ -31,7 +31,9 @@ const importTypes: Command = {
     if (output !== undefined) writeNewFile(resolve(io.cwd, output), moduleOf(types), given.flag("force"));
     else io.print(given.flag("json") ? json(types) : moduleOf(types).trimEnd());
     const where = output === undefined ? "" : `, in ${printable(output)}`;
-    io.say(`relay: ${count} event types${where}${notes.length === 0 ? "" : `, ${notes.length} notes`}`);
+    const many = (of: number, what: string): string => (of === 1 ? `1 ${what}` : `${of} ${what}s`);
+    const noted = notes.length === 0 ? "" : `, ${many(notes.length, "note")}`;
+    io.say(`relay: ${many(count, "event type")}${where}${noted}`);
   },
 };
 
