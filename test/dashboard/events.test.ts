@@ -598,7 +598,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
 
   it("leave their figures on the overview, and changes theirs on the audit", async () => {
     receiver.answer([], 200);
-    const { keyId } = await subscribed("/figures", { description: "Counted" });
+    const { keyId, id: sub } = await subscribed("/figures", { description: "Counted" });
     for (let i = 0; i < 3; i++) await published(keyId, "deposit:paid", "delivered");
     await using screen = await open();
     const { page } = screen;
@@ -628,6 +628,12 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await expect.poll(() => page.url()).toContain("range=7d");
     await page.getByText("Events accepted3").waitFor();
     await relay.publish({ type: "deposit:paid", keyId, data: 1 });
+    await page.getByText("Events accepted4").waitFor();
+    // Requests are refused to a key: there is no such chart of one subscription.
+    const refused = page.getByRole("heading", { name: "Refused requests" });
+    await refused.waitFor();
+    await page.evaluate(`location.hash += "&sub=${sub}"`);
+    await refused.waitFor({ state: "detached" });
     await page.getByText("Events accepted4").waitFor();
     await screen.go(`k/${keyId}/audit`, "Audit");
     await page.getByRole("row", { name: /Subscription created/ }).waitFor();

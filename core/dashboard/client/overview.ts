@@ -100,7 +100,7 @@ const Shown = part(
         tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`),
         tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more),
       ),
-      Charts({ data, list: listOf(keyId, only), pending: backlog }),
+      (only === undefined ? Charts : OwnCharts)({ data, list: listOf(keyId, only), pending: backlog }),
       el.h2(null, "Subscriptions"),
       subscriptions.length === 0
         ? empty(
