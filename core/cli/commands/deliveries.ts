@@ -108,7 +108,7 @@ async function exportAttempts(given: Given, io: CliEnvironment, format: ExportFo
 
 const attempts: Command = {
   usage: "events attempts",
-  about: "list attempts over all events of a key, newest event first",
+  about: "list attempts over all events of a key, newest event first, of the newest cycle of each delivery",
   options: [
     { flags: "--subscription <id>", about: "to this one" },
     { flags: "--since <time>", about: "of events accepted at or after (RFC 3339)" },

@@ -26,7 +26,7 @@ const stats: Command = {
   about: "show what happened on a key, or on the whole relay without --key: totals, and a line for each busy step",
   options: [
     { flags: "--key <key>", about: "id of the API key (all keys together)" },
-    { flags: "--subscription <id>", about: "of this one alone" },
+    { flags: "--subscription <id>", about: "of this one alone; refused requests are those of the key" },
     { flags: "--range <range>", about: "of the last 1h, 24h or 7d, in steps of 1 min, 10 min or 1 h (1h)" },
     JSON_OPTION,
     ...API_OPTIONS,
