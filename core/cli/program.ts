@@ -72,19 +72,19 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
   }
   const name = nameOf(command.usage);
   const rest = argv.slice(name.split(" ").length);
-  cli.parse(["node", "relay", name, ...mark(rest, command.options ?? [])], { run: false });
-  if (cli.matchedCommand === undefined) return EX_OK;
-  let result: Promise<number | void> | undefined;
-  cli.matchedCommand.action((...values: unknown[]) => {
-    const options = values.pop() as Record<string, unknown>;
-    if ((options["--"] as unknown[]).length > 0) throw usage("nothing can follow --");
-    const args = values
-      .flat()
-      .filter((value) => value !== undefined)
-      .map((value) => String(unmark(value)));
-    result = command.run(readGiven(args, options), io);
-  });
   try {
+    cli.parse(["node", "relay", name, ...mark(rest, command.options ?? [], name)], { run: false });
+    if (cli.matchedCommand === undefined) return EX_OK;
+    let result: Promise<number | void> | undefined;
+    cli.matchedCommand.action((...values: unknown[]) => {
+      const options = values.pop() as Record<string, unknown>;
+      if ((options["--"] as unknown[]).length > 0) throw usage("nothing can follow --");
+      const args = values
+        .flat()
+        .filter((value) => value !== undefined)
+        .map((value) => String(unmark(value)));
+      result = command.run(readGiven(args, options), io);
+    });
     cli.runMatchedCommand();
     return await result;
   } catch (error) {
@@ -154,10 +154,11 @@ const takesValue = (flags: string): boolean => flags.includes("<");
 
 /**
  * Joins each value to its option and marks it as text. Otherwise cac reads `007` as 7, refuses `-` as a value or
- * an argument, and takes the argument behind a plain option for its value. The option's type removes the mark.
+ * an argument, and takes the argument behind a plain or an unknown option for its value. The option's type removes the mark.
+ * @throws UsageError for an option that the command does not have
  */
-function mark(argv: readonly string[], options: readonly Option[]): string[] {
-  const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.split(" ")[0]));
+function mark(argv: readonly string[], options: readonly Option[], command: string): string[] {
+  const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.replace(/ .*/, "")));
   const plain = new Set(options.filter(({ flags }) => !takesValue(flags)).map(({ flags }) => flags));
   const out: string[] = [];
   for (let i = 0; i < argv.length; i++) {
@@ -168,14 +169,18 @@ function mark(argv: readonly string[], options: readonly Option[]): string[] {
     else if (plain.has(arg)) out.push(arg.startsWith("--no-") ? arg : `${arg}=true`);
     else if (plain.has(name) && (name.startsWith("--no-") || !/^(?:true|false)$/.test(rest.join("="))))
       throw usage(`${name} takes no value`);
-    else if (!valued.has(name)) out.push(arg);
-    else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
+    else if (!valued.has(name)) {
+      if (arg.startsWith("-") && !plain.has(name) && !HELP.has(arg))
+        throw usage(`${name} is no option of relay ${command}${didYouMean(name, [...valued, ...plain])}`);
+      out.push(arg);
+    } else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
     else if (isValue(argv[i + 1])) out.push(`${name}=${MARK}${argv[++i]}`);
     else out.push(name);
   }
   return out;
 }
 
+const HELP: ReadonlySet<string> = new Set(["--help", "-h"]);
 const MARK = "\u0001";
 const isValue = (arg: string | undefined): arg is string =>
   arg !== undefined && (/^-(?:\d|$)/.test(arg) || !arg.startsWith("-"));
@@ -186,19 +191,14 @@ const unmark = (value: unknown): unknown =>
  * A mistake of the command line, as cac or the command found it, with the way to its help. Other errors stay as they are.
  * @param name the command's words
  */
-function usageError(error: unknown, { usage: line, options = [] }: Command, name: string): unknown {
+function usageError(error: unknown, { usage: line }: Command, name: string): unknown {
   if (error instanceof UsageError) return said(error.message);
   if (!(error instanceof Error) || error.name !== "CACError") return error;
   const { message } = error;
   const quoted = [...message.matchAll(/`([^`]*)`/g)].map(([, text = ""]) => text.replaceAll("\u0001", ""));
-  // cac joins the words of an option's name.
-  const first = (quoted[0] ?? "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  const known = options.map(({ flags }) => flags.split(" ")[0] as string);
-  if (message.startsWith("Unknown option"))
-    return said(`${first} is no option of relay ${name}${didYouMean(first, known)}`);
   if (message.startsWith("Unused args")) return said(`${quoted.join(" ")} is too much: the command is relay ${line}`);
   if (message.startsWith("missing required args")) return said(`an argument is missing: the command is relay ${line}`);
-  return said(`${first.split(" ")[0]} needs a value`);
+  return said(`${quoted[0]?.split(" ")[0] ?? ""} needs a value`);
 
   function said(text: string): ExitError {
     return usage(`${text}\nSee relay ${name} --help`);
