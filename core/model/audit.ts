@@ -11,36 +11,39 @@ export interface Actor {
 
 export const RELAY: Actor = { sub: "relay" };
 
-export type AuditAction =
-  | "subscription.created"
-  | "subscription.updated"
-  | "subscription.deleted"
-  | "subscription.disabled"
-  | "subscription.tested"
-  | "secret.rotated"
-  | "backup.taken"
-  | "secrets.rekeyed"
-  | "event.published"
-  | "event.replayed"
-  | "event.erased"
-  | "key.erased"
-  | "delivery.skipped"
-  | "delivery.tried"
-  | "delivery.cancelled"
-  | "portal_link.created"
-  | "portal_links.revoked"
-  | "deliveries.replayed"
-  | "account.created"
-  | "account.removed"
-  | "account.reset"
-  | "accounts.listed"
+export const AUDIT_ACTIONS = [
+  "subscription.created",
+  "subscription.updated",
+  "subscription.deleted",
+  "subscription.disabled",
+  "subscription.tested",
+  "secret.rotated",
+  "backup.taken",
+  "secrets.rekeyed",
+  "event.published",
+  "event.replayed",
+  "event.erased",
+  "key.erased",
+  "delivery.skipped",
+  "delivery.tried",
+  "delivery.cancelled",
+  "portal_link.created",
+  "portal_links.revoked",
+  "deliveries.replayed",
+  "account.created",
+  "account.removed",
+  "account.reset",
+  "accounts.listed",
   /** Asked for what the caller's role or link does not allow. */
-  | "access"
-  | "second_factor.begun"
-  | "second_factor.on"
-  | "login"
-  | "step_up"
-  | "logout";
+  "access",
+  "second_factor.begun",
+  "second_factor.on",
+  "login",
+  "step_up",
+  "logout",
+] as const;
+
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** What happened. The time is missing here, because the commit sets it. */
 export interface AuditFacts {

@@ -1,6 +1,6 @@
 /** The audit trail of a key, newest first. Tokens that own every key also see the entries of the relay itself. */
 import { z } from "zod";
-import type { AuditLine } from "../../model/audit.ts";
+import { AUDIT_ACTIONS, type AuditLine } from "../../model/audit.ts";
 import { ordinalTime } from "../../model/ids.ts";
 import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";
 import { isoTime } from "../../model/time.ts";
@@ -10,11 +10,21 @@ import { type AnyOperation, operation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { auditLine } from "./shapes.ts";
 
+const DAMAGED = "damaged";
+
+/** `subscription.updated`, and its kind, `subscription`. An entry whose record is damaged has an action of its own. */
+const actionsAndKinds = new Set(
+  AUDIT_ACTIONS.flatMap((action) => [action, action.replace(/\..*/, "")]).concat(DAMAGED),
+);
+
 const text = z.string().min(1).max(256);
 const auditQuery = pageQuery.extend({
-  action: text.optional().meta({
-    description: "Entries with this action, `subscription.updated`, or with all of its kind: `subscription`.",
-  }),
+  action: z
+    .enum([...actionsAndKinds].sort())
+    .optional()
+    .meta({
+      description: "Entries with this action, `subscription.updated`, or with all of its kind: `subscription`.",
+    }),
   target: text.optional().meta({ description: "Entries about this id, such as an event or a subscription." }),
   by: text.optional().meta({ description: "Entries of this author: the `sub` of a token, or `relay`." }),
 });
@@ -22,7 +32,7 @@ const auditQuery = pageQuery.extend({
 /** Entries that one page of a search looks at, at most. */
 const LOOKS = 1_000;
 
-type DamagedLine = Omit<AuditLine, "action"> & { readonly action: "damaged" };
+type DamagedLine = Omit<AuditLine, "action"> & { readonly action: typeof DAMAGED };
 
 interface Row {
   readonly ordinal: string;
@@ -37,7 +47,7 @@ function lineOf(key: string, value: string): AuditLine | DamagedLine {
   const texts = [line?.by, line?.action, line?.target, line?.result].every((text) => typeof text === "string");
   if (texts && Number.isFinite(line?.at)) return line as AuditLine;
   const at = ordinalTime(key.slice(key.lastIndexOf(":") + 1));
-  return { at, by: "unknown", action: "damaged", target: "unknown", result: "done", detail: "its record is damaged" };
+  return { at, by: "unknown", action: DAMAGED, target: "unknown", result: "done", detail: "its record is damaged" };
 }
 
 function jsonOf(text: string): unknown {
