@@ -110,7 +110,7 @@ const attempts: Command = {
   usage: "events attempts",
   about: "list attempts over all events of a key, newest event first, of the newest cycle of each delivery",
   options: [
-    { flags: "--subscription <id>", about: "to this one" },
+    { flags: "--subscription <id>", about: "those to one subscription" },
     { flags: "--since <time>", about: "of events accepted at or after (RFC 3339)" },
     { flags: "--until <time>", about: "of events accepted before (RFC 3339)" },
     ...ATTEMPT_OPTIONS,
