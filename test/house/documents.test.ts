@@ -9,7 +9,8 @@ import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 import { clientCertificate, testAuthority } from "../support/certificates.ts";
-import { ENTRY } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
+import { runCommand } from "../support/command.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
@@ -165,7 +166,8 @@ describe("examples", () => {
         const config = join(folder, "relay.config.ts");
         await writeFile(config, one.code);
         if (one.code.includes('"tls/')) await writeTlsFiles(join(folder, "tls"));
-        await relay(folder, ["check", "--config", config]);
+        const { code, stderr } = await runHere(["check", "--config", config], { cwd: folder });
+        expect(code, stderr).toBe(0);
       });
     });
   }
@@ -208,7 +210,8 @@ describe("examples", () => {
           const name = ["api-keys", "subscriptions", "events", "users", "secrets"].includes(words[0] as string)
             ? words.join(" ")
             : (words[0] as string);
-          if (!helps.has(name)) helps.set(name, await relay(folder, [...name.split(" "), "--help"]));
+          if (!helps.has(name))
+            helps.set(name, (await runCommand([...name.split(" "), "--help"], { cwd: folder })).stdout);
           for (const [option] of (call[2] as string).replace(/#.*/, "").matchAll(/--[a-z][a-z-]*/g)) {
             expect(helps.get(name), `${place(one)}: ${line}`).toContain(option);
           }
@@ -244,15 +247,4 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** Runs the command in a folder; resolves to what it prints. */
-async function relay(cwd: string, args: readonly string[]): Promise<string> {
-  const env = { PATH: process.env["PATH"] ?? "" };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [ENTRY, ...args], {
-    cwd,
-    env,
-    timeout: 120_000,
-  });
-  return stdout + stderr;
 }
