@@ -234,6 +234,8 @@ describe("a list", () => {
       for (let before: number | undefined; ;) {
         const page = await attempts.page("key_1", event.id, sub.id, { before, limit });
         found.push(...named(page?.attempts));
+        // Whole cycles, of two at most here.
+        expect(page?.attempts.length).toBeLessThanOrEqual(limit + 1);
         if (page?.next === undefined) break;
         before = page.next;
       }
