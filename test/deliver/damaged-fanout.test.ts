@@ -1,0 +1,83 @@
+// A damaged line of a fan-out: what is written is not sent again, and what is not written yet is not lost.
+import fc from "fast-check";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
+import { FANOUT_LINES, isFanoutQueue } from "../../core/model/keys.ts";
+import { testClock } from "../support/clock.ts";
+import type { TestPath } from "../support/path.ts";
+import { everyStorage } from "../support/storages.ts";
+import * as wide from "../support/wide.ts";
+
+const PATIENCE = { timeout: 60_000 };
+const WRITTEN = 10;
+
+/** What becomes of a line that says `key_1 13 0 10 0`: 13 are left to write, 10 are written. */
+const DAMAGES: readonly ((text: string) => string)[] = [
+  () => "torn",
+  (text) => text.replace(" 10 ", " 11 "),
+  (text) => text.replace(" 10 ", " 50 "),
+  (text) => text.replace(" 13 ", " 12 "),
+  (text) => {
+    const bytes = Buffer.from(text, "utf8");
+    const [bit = 0] = fc.sample(fc.nat(bytes.length * 8 - 1), 1);
+    bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
+    return bytes.toString("utf8");
+  },
+];
+
+const ofEach = ({ sent }: TestPath): string[] =>
+  sent.map(({ headers, subscriptionId }) => `${String(headers["webhook-id"])} ${subscriptionId}`);
+
+describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
+  const ends: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end();
+  });
+  afterAll(close);
+
+  it.skipIf(missing)("a fan-out whose line is damaged goes on where it was", { timeout: 180_000 }, async (at) => {
+    const clock = testClock();
+    const { storage, reopen } = await open(clock);
+    let current = storage;
+    ends.push(async () => current.dispose());
+    if (reopen === undefined) return at.skip("what it knows of due lines ends with the process");
+    const relay = async (): Promise<TestPath> => {
+      const test = await wide.widePath(clock, current);
+      ends.push(async () => test[Symbol.asyncDispose]());
+      return test;
+    };
+    const before = await relay();
+    const ids = await wide.subscribers(before, 23);
+    const settle = storage.queue.settle.bind(storage.queue);
+    storage.queue.settle = async (lease, ...rest) => {
+      const isThird = isFanoutQueue(lease.subscriptionId) && lease.attempts >= WRITTEN;
+      if (isThird) throw new StorageError("broken", "the third page is not written");
+      await settle(lease, ...rest);
+    };
+    const events = await wide.publishMany(before, DAMAGES.length);
+    await before.start();
+    await before.whenSent(events.length * WRITTEN);
+    const stored = async (): Promise<number> => (await storage.range("delivery:")).length;
+    await expect.poll(stored, PATIENCE).toBe(events.length * WRITTEN);
+    await before.parts.dispatcher.stop(0);
+    await before.parts.sweeper.stop();
+    const lines = await storage.range(FANOUT_LINES);
+    expect(lines.map(({ value }) => value)).toEqual(events.map(() => "key_1 13 0 10 0"));
+    const texts = lines.map(({ value }, n) => DAMAGES[n]?.(value) ?? "");
+    await storage.commit(lines.map(({ key }, n) => ({ op: "put", key, value: texts[n] ?? "" })));
+
+    current = await reopen();
+    const after = await relay();
+    await after.start();
+    const left = async (): Promise<number> => {
+      await clock.advance(20_000);
+      return (await current.range("due:")).length + after.parts.dispatcher.underWay();
+    };
+    await expect.poll(left, PATIENCE).toBe(0);
+    for (const { id } of events)
+      expect(await wide.outcomes(after, id), texts.join(", ")).toEqual(wide.everyOne(ids, "delivered"));
+    const everyOnce = events.flatMap(({ id }) => ids.map((sub) => `${id} ${sub}`));
+    expect([...ofEach(before), ...ofEach(after)].toSorted(), texts.join(", ")).toEqual(everyOnce.toSorted());
+    expect(await wide.faults(current)).toEqual([]);
+  });
+});
