@@ -388,6 +388,15 @@ describe("what goes wrong is reported with its stage", () => {
     const text = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
     expect(await failing({ do: "raw", text })).toMatchObject({ kind: "response", status: 202 });
   });
+
+  it.each([
+    [10, { kind: "response", status: 202 }],
+    [11, { kind: "error", error: "protocol" }],
+  ])("%s small answers before the answer", async (count, outcome) => {
+    const before = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
+    const text = `${before}HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n`;
+    expect(await failing({ do: "raw", text })).toMatchObject(outcome);
+  });
 });
 
 describe("TLS is verified in full", () => {
