@@ -125,6 +125,8 @@ describe.skipIf(missing !== undefined)(`the AMQP transport${missing ? ` (skipped
 
   it("is away while the server is killed, ends what is under way, comes back by itself, and says both", async () => {
     await queue("killed", "killed.key");
+    await rabbit.wrote("killed");
+    await rabbit.wrote("killed.key");
     const { log, said } = keptLog();
     const transport = await setUp(toAmqp({ name: "bus", url: rabbit.url }), { log });
     opened.push(transport);
