@@ -52,3 +52,10 @@ export async function startNodes(options: NodesOptions = {}): Promise<Nodes> {
   }
   return { redis, all, folders, [Symbol.asyncDispose]: end };
 }
+
+/** What a node that stood still logged as errors. On a slow machine its call to Redis is too late when it goes on, and is made again. */
+export const errorsBesideLateCalls = ({ running }: ChildRelay): readonly string[] =>
+  (running.stderr() + running.stdout())
+    .split("\n")
+    .filter((line) => line.includes('"level":"error"'))
+    .filter((line) => !/Redis does not answer \(Command timed out\)","msg":"the queue failed"/.test(line));
