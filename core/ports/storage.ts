@@ -174,9 +174,9 @@ export interface QueueDepth {
 /** The other nodes on the same storage. One node asks, each other one acts, and the first learns when they have. */
 export interface Nodes {
   /**
-   * Sends `word` to every other node. A node that gets it sees everything committed before the call. Resolves to true
+   * Sends `message` to every other node. A node that gets it sees everything committed before the call. Resolves to true
    * when each node has acted, to false when `mostMs` ran out first. It does not wait for a node that gave no sign of
-   * life for `silentMs`.
+   * life for `silentMs`: that one gets the message when it goes on.
    * @throws StorageError when the message cannot be sent
    */
   ask(message: string, wait: { readonly mostMs: number; readonly silentMs: number }): Promise<boolean>;

@@ -133,6 +133,21 @@ describe("nodes in threads, on one storage", () => {
     expect(await asked).toBe(false);
   });
 
+  it("a message reaches a node that gave no sign of life too, which is not waited for", async () => {
+    const { clock, one, two } = await twoNodes();
+    const heard: string[] = [];
+    two.nodes?.answer((message) => {
+      heard.push(message);
+      return new Promise(() => undefined);
+    });
+    await two.queue.depth();
+    await clock.advance(6_000);
+    expect(await one.nodes?.ask("erased 1", { mostMs: 2_000, silentMs: 5_000 })).toBe(true);
+    // What was said before has arrived.
+    await two.queue.depth();
+    expect(heard).toEqual(["erased 1"]);
+  });
+
   it("two nodes count on the same windows, and a thread that comes later restores nothing over them", async () => {
     const { hosted, one, two } = await twoNodes();
     for (const node of [one, two, one]) expect((await node.counters.take([window(3)]))[0]?.code).toBeUndefined();
