@@ -111,7 +111,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       });
     } else {
       const all = await recipients.members(event.keyId, wide);
-      // One character of the line may be another, and the line still one that can be read: its two numbers must add up.
+      // A line with a changed digit can still be read: what is written and what is left must add up to the snapshot's length.
       const sound = lease.damaged === undefined && lease.attempts + lease.generation === all.length;
       const from = sound ? lease.attempts : await firstUnwritten(event, all);
       members = all.slice(from, from + page);

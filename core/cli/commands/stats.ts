@@ -52,8 +52,8 @@ function statsPath(given: Given): string {
   return withQuery("/relay/status", { range });
 }
 
-/** That each count is there, and of this kind. */
-const of = <K extends "list" | "number">(kind: K): Readonly<Record<string, K>> =>
+/** The shape of an answer that has each of the counts, of this kind. */
+const everyCount = <K extends "list" | "number">(kind: K): Readonly<Record<string, K>> =>
   Object.fromEntries(COUNTS.map((name) => [name, kind]));
 
 /** Of the whole relay the chart is a part of its status. @throws ExitError 69 */
@@ -62,8 +62,8 @@ function chartOf(answer: ApiAnswer, given: Given): Chart {
   const data = whole ? record<{ readonly figures?: unknown }>(answer, {}).figures : answer.data;
   if (data === undefined) throw new ExitError(EX_UNAVAILABLE, "this relay keeps no stats");
   const chart = record<Chart>({ ...answer, data }, { from: "text", stepMs: "number" });
-  record({ ...answer, data: chart.series }, of("list"));
-  record({ ...answer, data: chart.totals }, of("number"));
+  record({ ...answer, data: chart.series }, everyCount("list"));
+  record({ ...answer, data: chart.totals }, everyCount("number"));
   return chart;
 }
 
