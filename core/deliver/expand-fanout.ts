@@ -10,14 +10,14 @@ import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from 
 import type { RelayEvent } from "../model/event.ts";
 import { deliveryKey, dueKey, dueValue, fanoutKey, fanoutQueueKey, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Log } from "../ports/plugin.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import { parseFanout } from "../records/fanout-row.ts";
 import type { EventCache } from "./event-cache.ts";
 import { persist } from "../records/persist.ts";
-import type { FanoutMember, Recipients } from "../records/recipients.ts";
+import { wholeSnapshot, type FanoutMember, type Recipients } from "../records/recipients.ts";
 
 /** How long a fan-out waits when its snapshot cannot be read, ms. */
 const DAMAGED_REST_MS = 60_000;
@@ -39,6 +39,7 @@ export interface ExpandDeps {
   readonly failed?: (keyId: string, subscriptionIds: readonly string[]) => void;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, "count">;
 }
 
 /**
@@ -46,7 +47,7 @@ export interface ExpandDeps {
  * @throws a fault of ours: the line is unchanged, and the lease still held
  */
 export function createExpand(deps: ExpandDeps): Deliver {
-  const { storage, eventCache, recipients, page, written, clock, log } = deps;
+  const { storage, eventCache, recipients, page, written, clock, log, metrics } = deps;
   const { queue } = storage;
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -77,24 +78,46 @@ export function createExpand(deps: ExpandDeps): Deliver {
       if (!(error instanceof DamagedRecordError)) throw error;
       const row = await storage.getItem(fanoutKey(keyId, ordinal));
       if (row === undefined) return undefined;
-      if (lease.damaged !== undefined) throw new SyntaxError("the event and the line of its fan-out are damaged");
-      const wide = { snapshot: parseFanout(row).snapshot, count: attempts + generation };
-      return { id: `evt_${ordinal}`, keyId, ordinal, acceptedAt, wide };
+      const { snapshot } = parseFanout(row);
+      // Of a damaged line the numbers are not known: the snapshot itself says how many there are.
+      const count =
+        lease.damaged === undefined ? attempts + generation : (await wholeSnapshot(storage, keyId, snapshot)).length;
+      return { id: `evt_${ordinal}`, keyId, ordinal, acceptedAt, wide: { snapshot, count } };
     }
   }
 
-  /** Finds the position of a line that cannot be read: pages are written in order, each as a whole. */
-  async function firstUnwritten(event: Event, all: readonly FanoutMember[]): Promise<number> {
+  /**
+   * Finds the position of a line that cannot be read: pages are written in order, each as a whole, so it is after the last
+   * one that is written. An ordered delivery is written with the event, and one written earlier may be deleted by now.
+   */
+  async function afterLastWritten(event: Event, all: readonly FanoutMember[]): Promise<number> {
     const { ordinal, acceptedAt: dueAt } = event;
-    for (let from = 0; from < all.length; from += page) {
-      const some = all.slice(from, from + page);
+    for (let end = all.length; end > 0; end -= page) {
+      const start = Math.max(0, end - page);
+      const some = all.slice(start, end);
       const rows = await storage.getMany(
         some.flatMap(({ id }) => [deliveryKey(id, ordinal), dueKey({ subscriptionId: id, dueAt, ordinal })]),
       );
-      const first = some.findIndex((_, i) => rows[2 * i] === undefined && rows[2 * i + 1] === undefined);
-      if (first >= 0) return from + first;
+      const last = some.findLastIndex(
+        ({ ordered }, i) => ordered !== true && (rows[2 * i] !== undefined || rows[2 * i + 1] !== undefined),
+      );
+      if (last >= 0) return start + last + 1;
     }
-    return all.length;
+    return 0;
+  }
+
+  /** The line is written anew or gone by then, so each is reported once. */
+  function reportLine(lease: Lease): void {
+    const kind = "due";
+    metrics.count("records_damaged", { kind });
+    log.error("a stored record is damaged", {
+      keyId: fanoutQueueKey(lease.subscriptionId),
+      ordinal: lease.ordinal,
+      kind,
+      key: dueKey(lease),
+      fault: lease.damaged === undefined ? "misplaced" : "unreadable",
+      detail: "the fan-out went on after the last delivery that was written",
+    });
   }
 
   async function expand(lease: Lease, signal: AbortSignal): Promise<void> {
@@ -104,6 +127,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     const dues: Due[] = [];
     let members: readonly FanoutMember[] = [];
     let next: Due | undefined;
+    let sound = true;
     if (event === undefined || wide === undefined) {
       log.error("a fan-out was dropped: its wide event is not in storage", {
         subscriptionId: lease.subscriptionId,
@@ -112,8 +136,8 @@ export function createExpand(deps: ExpandDeps): Deliver {
     } else {
       const all = await recipients.members(event.keyId, wide);
       // A line with a changed digit can still be read: what is written and what is left must add up to the snapshot's length.
-      const sound = lease.damaged === undefined && lease.attempts + lease.generation === all.length;
-      const from = sound ? lease.attempts : await firstUnwritten(event, all);
+      sound = lease.damaged === undefined && lease.attempts + lease.generation === all.length;
+      const from = sound ? lease.attempts : await afterLastWritten(event, all);
       members = all.slice(from, from + page);
       for (const member of members) {
         if (member.ordered === true) continue;
@@ -127,6 +151,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     if (next !== undefined) changes.push({ op: "put", key: dueKey(next), value: dueValue(next) });
     await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
     if (dues.length > 0) queue.add(dues);
+    if (!sound) reportLine(lease);
     if (members.length === 0) return;
     const keyId = fanoutQueueKey(lease.subscriptionId);
     const ids = (some: readonly FanoutMember[]): readonly string[] => some.map(({ id }) => id);

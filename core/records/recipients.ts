@@ -71,6 +71,12 @@ export interface Recipients {
   members(keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]>;
 }
 
+/** @throws StorageError `broken` when these are not the pages that the snapshot is named after */
+function membersOf(snapshot: string, pages: readonly string[]): readonly FanoutMember[] {
+  if (snapshotId(pages) !== snapshot) throw new StorageError("broken", `snapshot ${snapshot} is damaged`);
+  return pages.flatMap(decodeMembers);
+}
+
 interface Held {
   readonly members: MaybePromise<readonly FanoutMember[]>;
   readonly count: number;
@@ -87,8 +93,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
     const texts = await storage.getMany(Array.from({ length: pages }, (_, i) => membersKey(keyId, snapshot, i)));
     const there = texts.filter((text) => text !== undefined);
     if (there.length < pages) throw new StorageError("broken", `snapshot ${snapshot} is incomplete in storage`);
-    if (snapshotId(there) !== snapshot) throw new StorageError("broken", `snapshot ${snapshot} is damaged`);
-    return there.flatMap(decodeMembers);
+    return membersOf(snapshot, there);
   }
 
   function hold(keyId: string, wide: Wide): Held {
@@ -151,6 +156,29 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
       return wide === undefined ? false : has(keyId, wide, id);
     },
   };
+}
+
+/** Pages of a snapshot of unknown length that are read at once. */
+const PAGES_READ = 40;
+
+/**
+ * Returns the members of a snapshot of which only the name is known, because the records that hold its length are damaged.
+ * @throws StorageError `broken` when the snapshot is missing or not as it was written
+ */
+export async function wholeSnapshot(
+  storage: Pick<Storage, "getMany">,
+  keyId: string,
+  snapshot: string,
+): Promise<readonly FanoutMember[]> {
+  const pages: string[] = [];
+  for (let ended = false; !ended;) {
+    const keys = Array.from({ length: PAGES_READ }, (_, i) => membersKey(keyId, snapshot, pages.length + i));
+    const texts = await storage.getMany(keys);
+    const there = texts.slice(0, texts.includes(undefined) ? texts.indexOf(undefined) : PAGES_READ);
+    pages.push(...(there as readonly string[]));
+    ended = there.length < PAGES_READ;
+  }
+  return membersOf(snapshot, pages);
 }
 
 /** Yields every recipient of an event, in pages. @throws StorageError */

@@ -2,7 +2,9 @@
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { FANOUT_LINES, isFanoutQueue } from "../../core/model/keys.ts";
+import { deliveryKey, eventKey, FANOUT_LINES, isFanoutQueue } from "../../core/model/keys.ts";
+import type { Metrics } from "../../core/ports/plugin.ts";
+import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { testClock } from "../support/clock.ts";
 import type { TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
@@ -28,6 +30,19 @@ const DAMAGES: readonly ((text: string) => string)[] = [
 const ofEach = ({ sent }: TestPath): string[] =>
   sent.map(({ headers, subscriptionId }) => `${String(headers["webhook-id"])} ${subscriptionId}`);
 
+/** Counts damaged records by kind. */
+function damageCounter() {
+  const counted: Record<string, number> = {};
+  const metrics: Metrics = {
+    ...nullMetrics,
+    count(name, labels = {}) {
+      const { kind = "" } = labels;
+      if (name === "records_damaged") counted[kind] = (counted[kind] ?? 0) + 1;
+    },
+  };
+  return { counted, metrics };
+}
+
 describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
   const ends: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -35,14 +50,19 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
   });
   afterAll(close);
 
-  it.skipIf(missing)("a fan-out whose line is damaged goes on where it was", { timeout: 180_000 }, async (at) => {
+  /**
+   * Publishes to 23 subscriptions and stops the relay when ten deliveries of each event are written and made.
+   * @returns `undefined` where what it knows of due lines ends with the process
+   */
+  async function interrupted(count: number) {
     const clock = testClock();
     const { storage, reopen } = await open(clock);
     let current = storage;
     ends.push(async () => current.dispose());
-    if (reopen === undefined) return at.skip("what it knows of due lines ends with the process");
+    if (reopen === undefined) return undefined;
+    const { counted, metrics } = damageCounter();
     const relay = async (): Promise<TestPath> => {
-      const test = await wide.widePath(clock, current);
+      const test = await wide.widePath(clock, current, { metrics });
       ends.push(async () => test[Symbol.asyncDispose]());
       return test;
     };
@@ -54,30 +74,65 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       if (isThird) throw new StorageError("broken", "the third page is not written");
       await settle(lease, ...rest);
     };
-    const events = await wide.publishMany(before, DAMAGES.length);
+    const events = await wide.publishMany(before, count);
     await before.start();
-    await before.whenSent(events.length * WRITTEN);
+    await before.whenSent(count * WRITTEN);
     const stored = async (): Promise<number> => (await storage.range("delivery:")).length;
-    await expect.poll(stored, PATIENCE).toBe(events.length * WRITTEN);
+    await expect.poll(stored, PATIENCE).toBe(count * WRITTEN);
     await before.parts.dispatcher.stop(0);
     await before.parts.sweeper.stop();
     const lines = await storage.range(FANOUT_LINES);
     expect(lines.map(({ value }) => value)).toEqual(events.map(() => "key_1 13 0 10 0"));
+    /** Starts the relay again on what is stored, and lets it work until nothing is due. */
+    const goOn = async (): Promise<TestPath> => {
+      current = await reopen();
+      const after = await relay();
+      await after.start();
+      const left = async (): Promise<number> => {
+        await clock.advance(20_000);
+        return (await current.range("due:")).length + after.parts.dispatcher.underWay();
+      };
+      await expect.poll(left, PATIENCE).toBe(0);
+      return after;
+    };
+    return { before, storage, ids, events, lines, counted, goOn };
+  }
+
+  it.skipIf(missing)("a fan-out whose line is damaged goes on where it was", { timeout: 180_000 }, async (at) => {
+    const found = await interrupted(DAMAGES.length);
+    if (found === undefined) return at.skip("what it knows of due lines ends with the process");
+    const { before, storage, ids, events, lines, counted, goOn } = found;
     const texts = lines.map(({ value }, n) => DAMAGES[n]?.(value) ?? "");
     await storage.commit(lines.map(({ key }, n) => ({ op: "put", key, value: texts[n] ?? "" })));
 
-    current = await reopen();
-    const after = await relay();
-    await after.start();
-    const left = async (): Promise<number> => {
-      await clock.advance(20_000);
-      return (await current.range("due:")).length + after.parts.dispatcher.underWay();
-    };
-    await expect.poll(left, PATIENCE).toBe(0);
+    const after = await goOn();
     for (const { id } of events)
       expect(await wide.outcomes(after, id), texts.join(", ")).toEqual(wide.everyOne(ids, "delivered"));
     const everyOnce = events.flatMap(({ id }) => ids.map((sub) => `${id} ${sub}`));
     expect([...ofEach(before), ...ofEach(after)].toSorted(), texts.join(", ")).toEqual(everyOnce.toSorted());
-    expect(await wide.faults(current)).toEqual([]);
+    expect(counted["due"]).toBeGreaterThanOrEqual(DAMAGES.length - 1);
+    expect(await wide.faults(after.storage)).toEqual([]);
+  });
+
+  it.skipIf(missing)("a fan-out ends, whatever else is damaged or gone with its line", PATIENCE, async (at) => {
+    const found = await interrupted(2);
+    if (found === undefined) return at.skip("what it knows of due lines ends with the process");
+    const { before, storage, ids, lines, counted, goOn } = found;
+    const [damaged = "", sound = ""] = lines.map(({ key }) => key.split(":").at(-1) as string);
+    await storage.commit([
+      ...lines.map(({ key }) => ({ op: "put", key, value: "torn" }) as const),
+      { op: "put", key: eventKey("key_1", damaged), value: "torn" },
+      // A delivery that was made, and is deleted by now.
+      { op: "delete", key: deliveryKey(ids[2] as string, sound) },
+    ]);
+
+    const after = await goOn();
+    const ended = await Promise.all(ids.map((id) => after.storage.getItem(deliveryKey(id, damaged))));
+    const failed = ended.map((text) => text?.includes("record_damaged"));
+    expect(failed).toEqual(ids.map((_, i) => i >= WRITTEN));
+    const sent = [...ofEach(before), ...ofEach(after)];
+    expect(sent).toHaveLength(WRITTEN + ids.length);
+    expect(new Set(sent).size).toBe(sent.length);
+    expect(counted).toEqual({ due: 2, event: ids.length - WRITTEN });
   });
 });

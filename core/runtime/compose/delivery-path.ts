@@ -222,7 +222,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   );
   container.make(
     "expand",
-    ["storage", "clock", "log", "eventCache", "recipients", "fanoutBounds", "statsCollector"],
+    ["storage", "clock", "log", "metrics", "eventCache", "recipients", "fanoutBounds", "statsCollector"],
     ({ fanoutBounds, statsCollector, ...base }) =>
       createExpand({
         ...base,
