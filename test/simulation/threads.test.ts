@@ -15,5 +15,9 @@ describe("the simulated relay with threads: each killed, frozen, stopped, on one
     await simulate(98_301_385, "threads", false, {});
   });
 
+  it("counts a retry's wait from the result that was stored, when its attempt was sent again", async () => {
+    await simulate(98_302_673, "threads", false, {});
+  });
+
   it("lives the same life again under the same seed", () => replays("threads", 42));
 });
