@@ -169,9 +169,13 @@ async function measure(folder: string) {
     }
   }
   say(`lag at ${RATE} messages/s, ${seconds} s each …`);
-  await pass(world, running, seconds, { rate: RATE });
   const lags = new Map<From, Lag>();
-  for (const one of all) if (one !== NAMED) lags.set(one, await lagOf(world, running, one));
+  for (const one of all) {
+    if (one === NAMED) continue;
+    // A server that has not met this load yet has to compile and to allocate for it, as Kafka's does for seconds.
+    await lagOf(world, running, one);
+    lags.set(one, await lagOf(world, running, one));
+  }
   await running.stop();
   await Promise.all(upstreams.map((one) => one.close()));
   await servers.stop();
