@@ -38,6 +38,9 @@ const RATE = 500;
 const CONNECTIONS = 64;
 /** Events of this key have no subscription. */
 const STORED_ONLY = "key_stored";
+/** The lag is steady when a measurement takes more than this share of the one before. */
+const STEADY = 0.9;
+const MOST_AGAIN = 6;
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
 
@@ -119,6 +122,20 @@ async function lagOf(world: World, running: RunningRelay, from: From): Promise<L
   return { p50: round(percentile(figures.fromSent, 50), 1), p99: round(percentile(figures.fromSent, 99), 1) };
 }
 
+/**
+ * A server that has not met this load yet has to compile and to allocate for it, as Kafka's does for most of a minute: it is
+ * measured again for as long as that makes it faster.
+ */
+async function steadyLag(measure: () => Promise<Lag>): Promise<Lag> {
+  let least = await measure();
+  for (let again = 0; again < MOST_AGAIN; again++) {
+    const now = await measure();
+    if (now.p50 > least.p50 * STEADY) return now.p50 < least.p50 ? now : least;
+    least = now;
+  }
+  return least;
+}
+
 async function pushSteadily(upstream: Upstream): Promise<number> {
   const from = nowMs();
   const pushes: Promise<unknown>[] = [];
@@ -172,9 +189,7 @@ async function measure(folder: string) {
   const lags = new Map<From, Lag>();
   for (const one of all) {
     if (one === NAMED) continue;
-    // A server that has not met this load yet has to compile and to allocate for it, as Kafka's does for seconds.
-    await lagOf(world, running, one);
-    lags.set(one, await lagOf(world, running, one));
+    lags.set(one, await steadyLag(() => lagOf(world, running, one)));
   }
   await running.stop();
   await Promise.all(upstreams.map((one) => one.close()));
