@@ -146,6 +146,7 @@ describe("the figures of a working relay", () => {
       "durability_changes",
       "records_damaged",
       "retention_lag_seconds",
+      "event_loop_delay_seconds",
       "plugin_faults",
       "attempts_put_off",
       "transforms",

@@ -142,6 +142,24 @@ describe("the figures", () => {
     expect(text).toMatch(/process_resident_memory_bytes \d/);
   });
 
+  it("say that an event loop without work is not late", { timeout: 60_000 }, async () => {
+    const metrics = createMetrics();
+    const delay = async (): Promise<number> =>
+      Number(/event_loop_delay_seconds\{quantile="0\.5"\} (\S+)/.exec(await metrics.text())?.[1]);
+    // A busy machine may be late now and then.
+    await expect
+      .poll(
+        async () => {
+          await delay();
+          await new Promise((done) => setTimeout(done, 500));
+          return await delay();
+        },
+        { timeout: 55_000 },
+      )
+      .toBeLessThan(0.01);
+    metrics.dispose();
+  });
+
   it("ignore unknown names, wrong kinds and numbers that are none", async () => {
     const metrics = createMetrics();
     metrics.count("nonsense", { a: "b" });

@@ -28,10 +28,13 @@ export interface MetricsSnapshot {
 /** What `text()` answers in: `Content-Type` of `/metrics`. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
+/** Time between two looks at the event loop, ms. Each wakes the process: with 20 ms they took half a per cent of a core at rest. */
+const LOOP_STEP_MS = 100;
+
 export function createMetrics(): RelayMetrics {
   const metricsByName = new Map(Object.entries(METRIC_TABLE).map(([name, row]) => [name, new Cells(row)]));
   const refreshers: (() => Promise<void> | void)[] = [];
-  const loop = monitorEventLoopDelay({ resolution: 20 });
+  const loop = monitorEventLoopDelay({ resolution: LOOP_STEP_MS });
   loop.enable();
 
   /** Brings the gauges that are read up to date. */
@@ -42,8 +45,9 @@ export function createMetrics(): RelayMetrics {
       ["0.99", 99],
       ["1", 100],
     ] as const) {
-      const nanoseconds = loop.percentile(percent);
-      metrics.gauge("event_loop_delay_seconds", nanoseconds / 1e9, { quantile });
+      // Node records the time from one look to the next, the step included.
+      const delayMs = Math.max(0, loop.percentile(percent) / 1e6 - LOOP_STEP_MS);
+      metrics.gauge("event_loop_delay_seconds", delayMs / 1_000, { quantile });
     }
     loop.reset();
   }
