@@ -10,7 +10,8 @@ import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { libraryAsset, optionalLibraries } from "./optional-libraries.ts";
+import { optionalLibraries } from "./optional-libraries.ts";
+import { packageAsset } from "../../model/package-asset.ts";
 import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces.ts";
 
 export interface Bundle {
@@ -41,7 +42,7 @@ export async function bundle(root: string, config: string | undefined): Promise<
   const assets: Record<string, string | Uint8Array> = {};
   for (const [id, file] of libraries.found) {
     const made = await build(root, file, []);
-    assets[libraryAsset(id)] = made.code;
+    assets[packageAsset(id)] = made.code;
     for (const file of made.moduleIds) files.add(file);
   }
   for (const [name, path] of Object.entries(WORKERS)) {

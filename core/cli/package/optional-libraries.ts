@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import type { Plugin } from "rolldown";
+import { packageAsset } from "../../model/package-asset.ts";
 import { SUFFIX } from "./pieces.ts";
 
 /** Plug-ins that work only where a config names them. */
@@ -16,9 +17,6 @@ export interface OptionalLibraries {
   /** The packages that are installed, and the file that each begins with. */
   readonly found: ReadonlyMap<string, string>;
 }
-
-/** The asset that holds a package. */
-export const libraryAsset = (id: string): string => `library-${id.replace("/", "+")}.cjs`;
 
 /** @param root the package's own folder */
 export async function optionalLibraries(root: string): Promise<OptionalLibraries> {
@@ -41,7 +39,7 @@ export async function optionalLibraries(root: string): Promise<OptionalLibraries
     },
     load(id) {
       if (!id.startsWith(PREFIX)) return undefined;
-      const name = JSON.stringify(libraryAsset(id.slice(PREFIX.length)));
+      const name = JSON.stringify(packageAsset(id.slice(PREFIX.length)));
       return `const text = require("node:sea").getAsset(${name}, "utf8");
 const made = { exports: {} };
 const given = ["module", "exports", "require", "__filename", "__dirname"];

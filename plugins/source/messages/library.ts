@@ -1,7 +1,8 @@
 /** Loads the client of an upstream system, which is installed only where a config needs it. */
 import { createRequire } from "node:module";
-import { isSea } from "node:sea";
+import { getAssetKeys, isSea } from "node:sea";
 import { StartError } from "../../../core/model/errors.ts";
+import { packageAsset } from "../../../core/model/package-asset.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 
 /** Says which command installs what is missing. What an executable has inside was there when it was built. */
@@ -9,19 +10,22 @@ const advice = (source: string, install: string): string =>
   `${source} needs a package: npm install ${install}${isSea() ? ", then build the executable anew" : ""}`;
 
 /**
- * Returns a problem of the config when a package is not installed; reads no code of it. An executable has its packages
- * built in, so there only loading tells.
+ * Returns a problem of the config when a package is not installed, or not part of this executable; reads no code of it.
  * @param source the factory, for people: `fromPostgres()`
  * @param from `import.meta.url` of the plug-in
  * @param install what `npm install` is given, when it is more than the package
  */
 export function libraryProblems(source: string, from: string, name: string, install = name): readonly FieldError[] {
-  if (isSea()) return [];
+  return isThere(from, name) ? [] : [{ path: "", message: advice(source, install) }];
+}
+
+function isThere(from: string, name: string): boolean {
+  if (isSea()) return getAssetKeys().includes(packageAsset(name));
   try {
     createRequire(from).resolve(name);
-    return [];
+    return true;
   } catch (error) {
-    return isMissing(error) ? [{ path: "", message: advice(source, install) }] : [];
+    return !isMissing(error);
   }
 }
 

@@ -1,27 +1,30 @@
 /** Loads the client of a bus, which is installed only where a config names the bus. */
 import { createRequire } from "node:module";
-import { isSea } from "node:sea";
+import { getAssetKeys, isSea } from "node:sea";
 import { StartError } from "../../../core/model/errors.ts";
+import { packageAsset } from "../../../core/model/package-asset.ts";
 import type { OptionProblem } from "./destination.ts";
 
 const EX_CONFIG = 78;
 
-/** Says which command installs what is missing. */
+/** Says which command installs what is missing. What an executable has inside was there when it was built. */
 const advice = (factory: string, packages: readonly string[]): string =>
-  `${factory}() needs a package: npm install ${packages.join(" ")}`;
+  `${factory}() needs a package: npm install ${packages.join(" ")}${isSea() ? ", then build the executable anew" : ""}`;
 
 /**
- * Returns a problem of the config when a package is not installed; reads no code of it. An executable has its packages
- * built in, so there only loading tells.
+ * Returns a problem of the config when a package is not installed, or not part of this executable; reads no code of it.
  */
 export function clientProblems(factory: string, packages: readonly string[]): OptionProblem[] {
-  if (isSea()) return [];
+  return packages.every(isThere) ? [] : [{ path: "", message: advice(factory, packages) }];
+}
+
+function isThere(name: string): boolean {
+  if (isSea()) return getAssetKeys().includes(packageAsset(name));
   try {
-    const from = createRequire(import.meta.url);
-    for (const name of packages) from.resolve(name);
-    return [];
+    createRequire(import.meta.url).resolve(name);
+    return true;
   } catch (error) {
-    return isMissing(error) ? [{ path: "", message: advice(factory, packages) }] : [];
+    return !isMissing(error);
   }
 }
 
