@@ -60,8 +60,7 @@ export class DeliveryRun {
   /** See `Deliver`. Call it once. */
   async run(): Promise<void> {
     try {
-      const left = loadRecord(this.#line, this.#deps.storage);
-      this.#delivery = left instanceof Promise ? await left : left;
+      this.#delivery = await loadRecord(this.#line, this.#deps.storage);
       await pRetry(() => this.#attempt(), {
         retries: Math.max(0, MOST_ATTEMPTS - this.#lease.attempts - 1),
         minTimeout: 0,
@@ -89,15 +88,12 @@ export class DeliveryRun {
     const { away, pauses, rateLimit } = this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
-    const event = this.#loaded ?? eventCache.load(keyId, ordinal);
-    const loaded = event instanceof Promise ? await event : event;
-    const named = cycle > 0 || recipients.has(loaded.event, subscriptionId);
-    if (!(named instanceof Promise ? await named : named))
-      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+    const loaded = this.#loaded ?? (await eventCache.load(keyId, ordinal));
+    const named = cycle > 0 || (await recipients.has(loaded.event, subscriptionId));
+    if (!named) throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
-    const found = subscriptionCache.get(keyId, subscriptionId);
-    const sub = found instanceof Promise ? await found : found;
+    const sub = await subscriptionCache.get(keyId, subscriptionId);
     const ended = endedBy(sub, generation);
     if (ended !== undefined) {
       const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
@@ -105,26 +101,23 @@ export class DeliveryRun {
       if (over.status === "failed") this.#deps.failed?.(keyId, [subscriptionId]);
       return metrics.count("deliveries", { outcome: outcomeOf(ended) });
     }
-    const asked = askGates([...pauses, rateLimit], sub as Subscription, ordinal);
-    const waitMs = asked instanceof Promise ? await asked : asked;
+    const waitMs = await askGates([...pauses, rateLimit], sub as Subscription, ordinal);
     if (waitMs !== undefined) await this.#turnAway(waitMs);
     const turn = { cycle, number: delivery.attempts.length + 1 };
     const faulty = (error: unknown) => afterFault(error, this.#lease, turn, this.#signal, this.#deps);
-    const making = sub?.transform === undefined ? loaded : this.#deps.transform(sub, loaded, turn, this.#signal);
-    const made = making instanceof Promise ? await making.catch(faulty) : making;
+    const transformed = sub?.transform !== undefined;
+    const made = transformed ? await this.#deps.transform(sub, loaded, turn, this.#signal).catch(faulty) : loaded;
     // The receiver may have asked for a pause while the transform waited and ran. Of two waits it is the one that counts.
-    const rest = making instanceof Promise ? await askGates(pauses, sub as Subscription, ordinal) : undefined;
+    const rest = transformed ? await askGates(pauses, sub, ordinal) : undefined;
     if (rest !== undefined || typeof made === "number") return await this.#turnAway(rest ?? (made as number));
     // The last check before the first byte: the lease, as all nodes see it, and the subscription as it is now.
     const began = clock.monotonic();
-    const extended = storage.queue.extend(this.#lease);
-    if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
+    if (!(await storage.queue.extend(this.#lease))) throw new LeaseLostError();
     let again: Subscription | undefined;
     do {
       // Something was erased: the record of a wide event goes before its lines. The subscription may change during the read.
       if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
-      const read = subscriptionCache.get(keyId, subscriptionId);
-      again = read instanceof Promise ? await read : read;
+      again = await subscriptionCache.get(keyId, subscriptionId);
     } while (eventCache.forgotten !== this.#seen);
     if (again !== sub || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
     this.#slot?.toward((sub as Subscription).url);

@@ -72,8 +72,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     // The text of the line may be damaged.
     const keyId = fanoutQueueKey(subscriptionId);
     try {
-      const loaded = eventCache.load(keyId, ordinal);
-      return (loaded instanceof Promise ? await loaded : loaded).event;
+      return (await eventCache.load(keyId, ordinal)).event;
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
       const row = await storage.getItem(fanoutKey(keyId, ordinal));

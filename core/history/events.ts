@@ -69,7 +69,7 @@ export function createHistory(deps: {
 
   /** Whether an event goes to a subscription; false when its snapshot is damaged. */
   const goesTo = async (event: RelayEvent, id: string): Promise<boolean> =>
-    (await unlessUnreadable(Promise.resolve(recipients.has(event, id)))) === true;
+    (await unlessUnreadable(recipients.has(event, id))) === true;
 
   return {
     async events(keyId, filter, { after, limit }) {

@@ -130,10 +130,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     let lost = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const found = subscriptionsIn(subscriptionCache, drafts);
-      const byKey = found instanceof Promise ? await found : found;
-      const going = fanouts.of(drafts, byKey);
-      const fanoutOf = going instanceof Promise ? await going : going;
+      const byKey = await subscriptionsIn(subscriptionCache, drafts);
+      const fanoutOf = await fanouts.of(drafts, byKey);
       const accepted = write(writing, drafts, fanoutOf, twice, stored, request.traceparent);
       if (also !== undefined) writing.changes.push(...also(accepted.filter(({ duplicate }) => !duplicate)));
       if (!writing.events.every(names.known)) {

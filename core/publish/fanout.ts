@@ -104,25 +104,11 @@ export interface Subscribers {
 export type SubscriptionsByKey = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
-export function subscriptionsIn(
+export async function subscriptionsIn(
   subscribers: Subscribers,
   drafts: readonly { readonly keyId: string }[],
-): MaybePromise<SubscriptionsByKey> {
-  const found = new Map<string, readonly Subscription[]>();
-  for (const { keyId } of drafts) {
-    if (found.has(keyId)) continue;
-    const list = subscribers.of(keyId);
-    if (list instanceof Promise) return readSubscriptions(subscribers, drafts, found);
-    found.set(keyId, list);
-  }
-  return found;
-}
-
-async function readSubscriptions(
-  subscribers: Subscribers,
-  drafts: readonly { readonly keyId: string }[],
-  found: Map<string, readonly Subscription[]>,
 ): Promise<SubscriptionsByKey> {
+  const found = new Map<string, readonly Subscription[]>();
   for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await subscribers.of(keyId));
   return found;
 }

@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
 import { membersKey } from "../model/keys.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { RecordDamaged } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 
@@ -64,11 +63,11 @@ export interface Recipients {
    * Returns part of the list, in order: the snapshot's members, then those that replays added.
    * @throws StorageError `broken` when the snapshot is missing or not as it was written
    */
-  slice(event: Listed, from: number, limit: number): MaybePromise<readonly Recipient[]>;
+  slice(event: Listed, from: number, limit: number): Promise<readonly Recipient[]>;
   /** Whether the event goes to this subscription. @throws StorageError */
-  has(event: Listed, subscriptionId: string): MaybePromise<boolean>;
+  has(event: Listed, subscriptionId: string): Promise<boolean>;
   /** Returns the members of a snapshot. @throws StorageError */
-  members(keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]>;
+  members(keyId: string, wide: Wide): Promise<readonly FanoutMember[]>;
 }
 
 /** @throws StorageError `broken` when these are not the pages that the snapshot is named after */
@@ -78,7 +77,7 @@ function membersOf(snapshot: string, pages: readonly string[]): readonly FanoutM
 }
 
 interface Held {
-  readonly members: MaybePromise<readonly FanoutMember[]>;
+  readonly members: Promise<readonly FanoutMember[]>;
   readonly count: number;
   ids?: ReadonlySet<string>;
 }
@@ -104,17 +103,11 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
       held.set(name, known);
       return known;
     }
-    const reading = read(keyId, wide).then(
-      (members) => {
-        if (held.get(name) === made) held.set(name, { members, count: wide.count });
-        return members;
-      },
-      (error: unknown) => {
-        if (held.get(name) === made) drop(name, made);
-        throw error;
-      },
-    );
-    const made: Held = { members: reading, count: wide.count };
+    const members = read(keyId, wide).catch((error: unknown) => {
+      if (held.get(name) === made) drop(name, made);
+      throw error;
+    });
+    const made: Held = { members, count: wide.count };
     held.set(name, made);
     total += wide.count;
     for (const [oldest, one] of held) {
@@ -129,31 +122,24 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
     total -= one.count;
   }
 
-  function has(keyId: string, wide: Wide, id: string): MaybePromise<boolean> {
-    const now = hold(keyId, wide);
-    const list = now.members;
-    if (list instanceof Promise) return list.then((read) => read.some((member) => member.id === id));
-    now.ids ??= new Set(list.map((member) => member.id));
-    return now.ids.has(id);
-  }
-
-  const members = (keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]> => hold(keyId, wide).members;
-
   return {
-    members,
-    slice(event, from, limit) {
+    members: (keyId, wide) => hold(keyId, wide).members,
+    async slice(event, from, limit) {
       const { keyId, subscriptionIds, wide } = event;
       const own = (start: number, end: number) => subscriptionIds.slice(start, end).map((id) => ({ id }));
       if (wide === undefined) return own(from, from + limit);
       const later = own(Math.max(0, from - wide.count), Math.max(0, from + limit - wide.count));
       if (from >= wide.count) return later;
-      const first = members(keyId, wide);
-      if (first instanceof Promise) return first.then((list) => [...list.slice(from, from + limit), ...later]);
+      const first = await hold(keyId, wide).members;
       return [...first.slice(from, from + limit), ...later];
     },
-    has({ keyId, subscriptionIds, wide }, id) {
+    async has({ keyId, subscriptionIds, wide }, id) {
       if (subscriptionIds.includes(id)) return true;
-      return wide === undefined ? false : has(keyId, wide, id);
+      if (wide === undefined) return false;
+      const now = hold(keyId, wide);
+      const list = await now.members;
+      now.ids ??= new Set(list.map((member) => member.id));
+      return now.ids.has(id);
     },
   };
 }
