@@ -6,15 +6,16 @@ import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
+import { steadyLag, type Lag } from "./brokers/lag.ts";
 import { startServers, type Servers } from "./brokers/servers.ts";
 import { between, readShares, type Shares } from "./brokers/shares.ts";
 import { UPSTREAMS, type Upstream } from "./brokers/upstreams.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
-import { KEY_ID, nowMs, publication } from "./throughput/event.ts";
+import { KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { median, own, percentile, start } from "./throughput/process.ts";
+import { median, own, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
-import { pass, type Figures, type World } from "./throughput/rounds.ts";
+import type { World } from "./throughput/rounds.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -38,9 +39,6 @@ const RATE = 500;
 const CONNECTIONS = 64;
 /** Events of this key have no subscription. */
 const STORED_ONLY = "key_stored";
-/** The lag is steady when a measurement takes more than this share of the one before. */
-const STEADY = 0.9;
-const MOST_AGAIN = 6;
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
 
@@ -99,55 +97,6 @@ async function takenAlone({ fill, take }: Upstream, bodies: readonly string[]): 
   return (count / (nowMs() - at)) * 1_000;
 }
 
-interface Lag {
-  readonly p50: number;
-  readonly p99: number;
-}
-
-/** Publishes upstream at a steady rate that waits for nothing, and reads how old events are when they are received. */
-async function lagOf(world: World, running: RunningRelay, from: From): Promise<Lag> {
-  const { receiver } = world;
-  let figures: Figures;
-  if (typeof from === "string") ({ figures } = await pass(world, running, seconds, { rate: RATE }));
-  else {
-    await receiver.ask({ kind: "reset" });
-    const sent = await pushSteadily(from);
-    await receiver.ask({ kind: "await", count: sent });
-    figures = await receiver.ask<Figures>({ kind: "read" });
-    if (figures.bad > 0 || figures.repeated > 0 || figures.good !== sent)
-      throw new Error(
-        `${from.name}: of ${sent}, ${figures.good} good, ${figures.bad} bad, ${figures.repeated} repeated`,
-      );
-  }
-  return { p50: round(percentile(figures.fromSent, 50), 1), p99: round(percentile(figures.fromSent, 99), 1) };
-}
-
-/**
- * A server that has not met this load yet has to compile and to allocate for it, as Kafka's does for most of a minute: it is
- * measured again for as long as that makes it faster.
- */
-async function steadyLag(measure: () => Promise<Lag>): Promise<Lag> {
-  let least = await measure();
-  for (let again = 0; again < MOST_AGAIN; again++) {
-    const now = await measure();
-    if (now.p50 > least.p50 * STEADY) return now.p50 < least.p50 ? now : least;
-    least = now;
-  }
-  return least;
-}
-
-async function pushSteadily(upstream: Upstream): Promise<number> {
-  const from = nowMs();
-  const pushes: Promise<unknown>[] = [];
-  while (nowMs() < from + seconds * 1_000) {
-    const due = Math.floor(((nowMs() - from) * RATE) / 1_000);
-    while (pushes.length < due) pushes.push(upstream.push(publication()));
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  await Promise.all(pushes);
-  return pushes.length;
-}
-
 async function measure(folder: string) {
   say("starting the servers …");
   const servers = await startServers();
@@ -189,7 +138,7 @@ async function measure(folder: string) {
   const lags = new Map<From, Lag>();
   for (const one of all) {
     if (one === NAMED) continue;
-    lags.set(one, await steadyLag(() => lagOf(world, running, one)));
+    lags.set(one, await steadyLag(world, running, typeof one === "string" ? undefined : one, { rate: RATE, seconds }));
   }
   await running.stop();
   await Promise.all(upstreams.map((one) => one.close()));
