@@ -87,7 +87,10 @@ async function allGood(
     hooks.map(async ({ id, secret }, n) => {
       const sent = await ask(relay, token, "POST", `${HOOKS}/${id}/test`);
       expect([sent.status, sent.data.statusCode]).toEqual([200, 200]);
-      const got = receiver.requests.slice(before).filter(({ path }) => path === `/${n}`);
+      // Events that were published before may still be on their way.
+      const got = receiver.requests
+        .slice(before)
+        .filter(({ path, headers }) => path === `/${n}` && String(headers["webhook-id"]).startsWith("evt_test_"));
       expect(got.map(({ body, headers }) => [verifyHex(body, headers, secret), headers["x-key"]])).toEqual([
         [true, `value-${n}`],
       ]);
