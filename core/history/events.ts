@@ -134,12 +134,13 @@ export function createHistory(deps: {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) return undefined;
       const { event, damaged } = located;
-      const status = event.wide ? (await wideStatus(event)).status : (await readNarrow([located])).get(event)?.status;
+      const wide = event.wide === undefined ? undefined : await readWide(event);
+      const status = wide === undefined ? (await readNarrow([located])).get(event)?.status : wide.status;
       const deliveries = await read((await recipients.slice(event, from, limit)).map(pairOf(event)));
       const end = from + deliveries.length;
       return {
         event,
-        damaged,
+        damaged: damaged || wide?.damaged === true,
         status: status as EventStatus,
         deliveries: deliveries.map(detailOf),
         ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),

@@ -9,8 +9,9 @@
 import type { EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { randomId } from "../model/ids.ts";
-import { fanoutKey } from "../model/keys.ts";
+import { eventKey, fanoutKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { readEvent, readTexts } from "./damage.ts";
 
 export type FanoutRow = { readonly snapshot: string } & (
   | { readonly state: "open" }
@@ -46,20 +47,38 @@ export async function isRemoving(storage: Pick<Storage, "getItem">, keyId: strin
 }
 
 /**
- * Returns the changes that a replay of one delivery adds for a wide event: its row no longer says that all have ended.
- * @returns no changes for other events; `undefined` when the event is being removed
+ * Returns the changes that a replay of one delivery adds for a wide event: its row no longer says that all have ended. A
+ * damaged row is made again, by what the event itself says.
+ * @returns no changes for other events; `undefined` when the event is being removed, or is damaged like its row
  */
 export async function reopening(
-  storage: Pick<Storage, "getItem">,
+  storage: Pick<Storage, "getItem" | "getMany">,
   keyId: string,
   ordinal: string,
 ): Promise<readonly Change[] | undefined> {
   const key = fanoutKey(keyId, ordinal);
-  const row = await storage.getItem(key);
+  const [row] = await readTexts(storage, [key]);
   if (row === undefined) return [];
-  const { snapshot, state } = parseFanout(row);
-  if (state === "removing") return undefined;
-  return [{ op: "put", key, value: reopenFanout(snapshot), if: row }];
+  const known = unlessGarbled(() => parseFanout(row));
+  if (known?.state === "removing") return undefined;
+  if (known !== undefined) return [{ op: "put", key, value: reopenFanout(known.snapshot), if: row }];
+  const own = eventKey(keyId, ordinal);
+  const [text] = await readTexts(storage, [own]);
+  const { event } = readEvent(keyId, ordinal, text);
+  if (text === undefined || event.wide === undefined) return undefined;
+  return [
+    { op: "check", key: own, if: text },
+    { op: "put", key, value: reopenFanout(event.wide.snapshot), if: row },
+  ];
+}
+
+function unlessGarbled<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }
 
 /** Does the same in a commit that is conditional on the event's record. */

@@ -3,6 +3,7 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { readTexts } from "../records/damage.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { replayedRecord } from "./read-delivery.ts";
 import { lineKeys } from "./replay-order.ts";
@@ -24,13 +25,13 @@ export async function readCurrent(
   subscriptionId: string,
 ): Promise<CurrentDelivery | undefined> {
   const { id: eventId, keyId, ordinal } = event;
-  const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
+  const [text] = await readTexts(storage, [deliveryKey(subscriptionId, ordinal)]);
   const known = text === undefined ? undefined : await replayedRecord(storage, text, event, subscriptionId);
   if (text !== undefined && known === undefined) return undefined;
   if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
   const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
   const keys = known === undefined ? [dueKey({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
-  const [value, waiting] = await storage.getMany(keys);
+  const [value, waiting] = await readTexts(storage, keys);
   const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
   const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
   if (known !== undefined) return { delivery: known, text: text as string, line, waits };

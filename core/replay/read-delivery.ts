@@ -23,7 +23,7 @@ export async function replayedRecord(
 ): Promise<Delivery | undefined> {
   const known = unlessDamaged(() => decodeDelivery(text, deliveryKey(subscriptionId, event.ordinal)));
   if (known !== undefined) return known;
-  const line = await storage.getItem(failedKey(subscriptionId, event.ordinal));
+  const [line] = await readTexts(storage, [failedKey(subscriptionId, event.ordinal)]);
   const { cycle } = parseFailed(line ?? "");
   return Number.isSafeInteger(cycle) ? damagedDelivery(event, subscriptionId, cycle) : undefined;
 }
