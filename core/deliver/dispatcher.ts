@@ -1,4 +1,5 @@
 /** The worker: claims due deliveries, runs each in a slot, and gives back what it cannot finish. */
+import { setNewest } from "../model/bounded-map.ts";
 import { within } from "../model/within.ts";
 import { setMaxListeners } from "node:events";
 import { StorageError } from "../model/errors.ts";
@@ -11,6 +12,14 @@ import type { Slot, Slots } from "./slots.ts";
 
 /** How long a delivery waits after a fault of ours, ms. */
 const FAULT_REST_MS = 5_000;
+/**
+ * After so many times in a row that the storage was broken for it, a delivery waits for twice as long each time, up to the
+ * longest, ms: its request may have gone out, and would be made every few seconds while its result can never be stored.
+ */
+const SHORT_RESTS = 5;
+const LONGEST_REST_MS = 900_000;
+/** Most deliveries of which that is counted. */
+const BROKEN_HELD = 10_000;
 /** How long the worker waits when the queue itself fails, ms. */
 const QUEUE_REST_MS = 500;
 const BATCH = 128;
@@ -55,6 +64,8 @@ export function createDispatcher(deps: {
 }): Dispatcher {
   const { queue, slots, perSubscription, deliver, clock, log } = deps;
   const active = new Map<string, SubscriptionRuns>();
+  /** How often in a row the storage was broken for a delivery, by its name. */
+  const broken = new Map<string, number>();
   const renewal = createLeaseRenewal(queue, clock, log);
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
@@ -142,10 +153,20 @@ export function createDispatcher(deps: {
     return runs;
   }
 
+  /** Returns how long a delivery waits after this fault, ms. */
+  function restAfter(error: unknown, lease: Lease): number {
+    if (!(error instanceof StorageError) || error.fault !== "broken") return FAULT_REST_MS;
+    const name = nameOf(lease);
+    const count = (broken.get(name) ?? 0) + 1;
+    setNewest(broken, name, count, BROKEN_HELD);
+    return Math.min(FAULT_REST_MS * 2 ** Math.max(0, count - SHORT_RESTS), LONGEST_REST_MS);
+  }
+
   /** Runs the delivery. Never rejects. */
   async function finish(lease: Lease, slot: Slot, runs: SubscriptionRuns): Promise<void> {
     try {
       await deliver(lease, slot, runs.abort.signal, claiming.signal);
+      if (broken.size > 0) broken.delete(nameOf(lease));
     } catch (error) {
       if (!runs.abort.signal.aborted) {
         const fault = error instanceof StorageError ? error.fault : String(error);
@@ -155,7 +176,7 @@ export function createDispatcher(deps: {
           error: fault,
         });
       }
-      await giveBack(lease, runs.abort.signal.aborted ? undefined : clock.now() + FAULT_REST_MS);
+      await giveBack(lease, runs.abort.signal.aborted ? undefined : clock.now() + restAfter(error, lease));
     } finally {
       end(lease, runs);
     }
@@ -211,3 +232,5 @@ export function createDispatcher(deps: {
     },
   };
 }
+
+const nameOf = ({ subscriptionId, ordinal }: Lease): string => `${subscriptionId} ${ordinal}`;

@@ -179,6 +179,28 @@ describe("a delivery", () => {
     expect(await test.status(id)).toBe("delivered");
   });
 
+  it("is sent less and less often while its result can never be stored, and ends when it can again", async () => {
+    await using test = await testPath();
+    const settleLease = test.storage.queue.settle.bind(test.storage.queue);
+    let damaged = true;
+    test.storage.queue.settle = async (...args) => {
+      if (damaged) throw new StorageError("broken", "a page of the database is damaged");
+      await settleLease(...args);
+    };
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    for (let waited = 0; waited < 720; waited++) await test.clock.advance(5_000);
+    const anHour = test.sent.length;
+    // Five at 5 s, then at twice the wait each time, up to a quarter of an hour.
+    expect(anHour).toBeGreaterThan(10);
+    expect(anHour).toBeLessThan(18);
+    damaged = false;
+    for (let waited = 0; waited < 181; waited++) await test.clock.advance(5_000);
+    expect(test.sent).toHaveLength(anHour + 1);
+    expect(await test.status(id)).toBe("delivered");
+  });
+
   it("goes on when the storage could not tell that its result had been stored", async () => {
     await using test = await testPath();
     test.answers = [replied(500), replied(500)];
