@@ -60,7 +60,8 @@ export async function listen(
   const asked = addressOf(host, port);
   let closing = false;
   const serve: Handler = (req, res) => {
-    if (closing) res.setHeader("Connection", "close");
+    // Of a connection on which an upgrade was asked for and refused, Node reads nothing more.
+    if (closing || req.headers.upgrade !== undefined) res.setHeader("Connection", "close");
     handler(req, res);
   };
   const alone = {

@@ -124,6 +124,17 @@ describe("a request within a request", () => {
     expect(answers(text)).toEqual(["404", "200"]);
   });
 
+  it("what follows a request for an upgrade is answered, or known to be lost", async () => {
+    for (const head of ["GET /healthz HTTP/1.1\r\nHost: x\r\n", `${POST}${auth()}Content-Length: 2\r\n`]) {
+      const body = head.startsWith("POST") ? "{}" : "";
+      const text = await talk(
+        `${head}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n${body}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`,
+      );
+      // Node reads nothing more once an upgrade was refused: a client that keeps the connection would wait for ever.
+      expect(answers(text).length === 2 || /^connection: close\r$/im.test(text)).toBe(true);
+    }
+  });
+
   it("an upgrade, a CONNECT and an Expect are not taken up", async () => {
     const upgrade = await talk(
       `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n`,
