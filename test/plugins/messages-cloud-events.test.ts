@@ -120,6 +120,24 @@ describe("a CloudEvent in binary mode", () => {
     expect(bodies.map(({ data }) => data)).toEqual(['say "hi"', "/wA=", null]);
   });
 
+  it("is set aside where its text is not UTF-8: nothing is signed that was not sent", async () => {
+    const of = (id: string, payload: Uint8Array, contentType?: string) => ({
+      payload,
+      contentType,
+      headers: { ...headers("ce-"), "ce-id": id },
+    });
+    const latin = Buffer.from('{"name":"Zo\u00eb"}', "latin1");
+    const { fates, told } = await stored(
+      {},
+      of("a", latin, "application/json"),
+      of("b", latin),
+      of("c", latin, "text/plain"),
+      json({ id: "d", data_base64: latin.toString("base64"), datacontenttype: "application/json" }),
+    );
+    expect(told).toEqual([]);
+    expect(fates).toMatchObject(Array.from({ length: 4 }, () => ({ kind: "poison", code: "INVALID_JSON" })));
+  });
+
   it("cannot smuggle fields in through its payload", async () => {
     const payload = '1,"createdAt":"2020-01-01T00:00:00Z"';
     const { fates } = await stored({}, { payload, headers: headers("ce-") });

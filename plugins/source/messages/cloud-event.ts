@@ -7,6 +7,7 @@ import { members } from "../../../core/model/json.ts";
 import { isEventId, isEventName, isKeyId } from "../../../core/model/names.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
+import { payloadText } from "./payload-text.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 type Event = Omit<Publication, "path">;
@@ -51,13 +52,16 @@ export function binary(attributes: Attributes, payload: Uint8Array | string, def
   return written(attributes, dataText(Buffer.from(payload as string), attributes["datacontenttype"]), defaults);
 }
 
-/** Writes data as JSON: JSON as it is, other text as a string, other bytes as a string of base64. */
+/**
+ * Writes data as JSON: JSON as it is, other text as a string, other bytes as a string of base64.
+ * @throws Problem INVALID_JSON for text that is not UTF-8, and for JSON that is none
+ */
 function dataText(bytes: Buffer, contentType: unknown): string {
   if (bytes.length === 0) return "null";
   if (typeof contentType === "string" && !JSON_TYPE.test(contentType)) {
-    return JSON.stringify(/^text\//i.test(contentType) ? bytes.toString("utf8") : bytes.toString("base64"));
+    return JSON.stringify(/^text\//i.test(contentType) ? payloadText(bytes) : bytes.toString("base64"));
   }
-  const text = bytes.toString("utf8");
+  const text = payloadText(bytes);
   // Its text becomes part of a larger one, so it must be one whole value.
   parse(text);
   return text;

@@ -6,11 +6,11 @@ import type { Publication } from "../../../core/ports/source.ts";
 import { binary, binaryAttributes, isCloudEvent, structured } from "./cloud-event.ts";
 import { derivedId } from "./derived-id.ts";
 import type { MappedEvent, RawMessage, Reading, SourceMessage } from "./message.ts";
+import { payloadText } from "./payload-text.ts";
 
 /** An event without its place in a request: the intake sets that. */
 export type Draft = Omit<Publication, "path">;
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 const OPEN_ARRAY = "[";
 
@@ -44,7 +44,7 @@ export function readMessage(raw: RawMessage, options: Reading): readonly Draft[]
   }
   const attributes = raw.headers && binaryAttributes(raw.headers, raw.contentType);
   if (attributes !== undefined) return [binary(attributes, raw.payload, given)];
-  const text = textIn(raw.payload);
+  const text = payloadText(raw.payload);
   const one = (text: string, at?: number): Draft =>
     isCloudEvent(text) ? structured(text, given) : { text, defaults: defaults(at) };
   if (text[skipSpace(text, 0)] !== OPEN_ARRAY) return [one(text)];
@@ -56,18 +56,9 @@ export function readMessage(raw: RawMessage, options: Reading): readonly Draft[]
 }
 
 function messageOf(raw: RawMessage): SourceMessage {
-  const text = textIn(raw.payload);
+  const text = payloadText(raw.payload);
   const { headers = NO_HEADERS, subject, key, at, place } = raw;
   return { text, json: () => JSON.parse(text) as unknown, headers, subject, key, at, place };
-}
-
-function textIn(payload: Uint8Array | string): string {
-  if (typeof payload === "string") return payload;
-  try {
-    return decoder.decode(payload);
-  } catch {
-    throw new Problem("INVALID_JSON", "The payload is not valid UTF-8.");
-  }
 }
 
 /**
