@@ -90,6 +90,17 @@ describe("a mail", () => {
     expect(mail?.attached).toEqual(body);
   });
 
+  it("that is taken shows the server's words without the addresses behind it", async () => {
+    await using smtp = await startSmtp();
+    await using transport = await open(smtp);
+    smtp.answers = {
+      ".": "250 2.0.0 from MTA(smtp:[10.0.0.5]:10025): 250 2.0.0 Ok: queued as 4WzX on mx1.internal:25",
+    };
+    expect(textOf(await sendTo(transport, TO))).toBe(
+      "200 250 2.0.0 from MTA(smtp:[…]:10025): 250 2.0.0 Ok: queued as 4WzX on …",
+    );
+  });
+
   it("goes over TLS from the first byte where the server is smtps", async () => {
     await using smtp = await startSmtp({ secure: true });
     await using transport = await open(smtp, { server: `smtps://localhost:${smtp.port}` });

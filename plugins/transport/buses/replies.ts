@@ -28,10 +28,16 @@ const ADDRESS = new RegExp(
 );
 
 /**
- * The bus does not take the message, in its own words. They are shown to the subscriber, who chooses a destination and
- * learns no address: a node that moved a stream or is down is named with its own.
+ * What a bus says is shown to the subscriber, who chooses a destination and learns no address: a node that moved a stream
+ * or is down is named with its own, and a mail server names the one behind it.
  */
-export const refusedBy = (words: string): Reply => refused(words.replaceAll(ADDRESS, "…"));
+const withoutAddresses = (words: string): string => words.replaceAll(ADDRESS, "…");
+
+/** The bus does not take the message, in its own words. */
+export const refusedBy = (words: string): Reply => refused(withoutAddresses(words));
+
+/** The bus has the message, in its own words. */
+export const confirmedBy = (words: string): Reply => confirmed(withoutAddresses(words));
 
 /** Nobody knows whether the bus has the message. */
 export const timedOut = (timeoutMs: number): Reply => ({

@@ -5,7 +5,7 @@ import type { Reply, Transport } from "../../../core/ports/transport.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations, type Destination } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
-import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
+import { confirmedBy, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { readTls } from "../buses/tls-files.ts";
 import type { MailOptions } from "./options.ts";
@@ -103,7 +103,7 @@ export function openMail(
         }),
       );
       fault.clear();
-      return confirmed(String(response));
+      return confirmedBy(String(response));
     },
     failed(error) {
       const { code, response, responseCode, command = "" } = error as MailError;
