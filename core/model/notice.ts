@@ -16,6 +16,17 @@ export const NOTICE_TYPES = [
 
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
+/** What people are told that each means, in the OpenAPI document and in mails. */
+export const NOTICE_MEANINGS: Readonly<Record<NoticeType | "relay:delivery.failed", string>> = {
+  "relay:breaker.opened": "The circuit breaker pauses a subscription.",
+  "relay:breaker.closed": "A subscription that was paused has taken an attempt again.",
+  "relay:subscription.failing": "A delivery has failed for good. Others within an hour are only counted.",
+  "relay:subscription.disabled": "A subscription is disabled.",
+  "relay:secret.expiring": "A quarter of the overlap of a rotation is left: use the new secret from now on.",
+  "relay:pending.high": "More deliveries are pending than `notify.pendingPerKey`, or than `notify.pending` in all.",
+  "relay:delivery.failed": "A delivery has failed for good: one event for each.",
+};
+
 export interface Notice {
   readonly type: NoticeType;
   /** The API key that it concerns; absent: the whole relay. */

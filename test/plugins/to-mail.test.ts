@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NOTICE_MEANINGS } from "../../core/model/notice.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { toMail, type MailOptions } from "../../plugins/transport/mail.ts";
 import { writtenOf } from "../../plugins/transport/mail/message.ts";
@@ -194,6 +195,15 @@ describe("what people read", () => {
 
   it("is what a transform has made, where it made a text", () => {
     expect(written({ subject: "Paid", text: "250 EUR" })).toEqual({ subject: "Paid", text: "250 EUR" });
+  });
+
+  it("says what a notice means, and does not name the operator's key as the one that it is about", () => {
+    const { subject, text } = written({ ...EVENT, type: "relay:pending.high", data: { pending: 60, bound: 40 } });
+    expect(subject).toBe("relay:pending.high the whole relay");
+    expect(text.split("\n")).toEqual(expect.arrayContaining([NOTICE_MEANINGS["relay:pending.high"], "pending: 60"]));
+    expect(written(EVENT).text).toContain(NOTICE_MEANINGS["relay:breaker.opened"]);
+    expect(written({ ...EVENT, type: "constructor" }).text).toMatch(/^constructor\n\nkeyId/);
+    expect(written({ ...EVENT, type: "relay:ping", data: {} }).subject).toBe("relay:ping relay:operator");
   });
 
   it("has a subject of one line, whatever an event is named", () => {

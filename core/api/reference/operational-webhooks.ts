@@ -1,6 +1,6 @@
 /** The operational events of the relay, as webhooks of the OpenAPI document. */
 import type { EventTypes } from "../../model/event-type.ts";
-import type { NoticeType } from "../../model/notice.ts";
+import { NOTICE_MEANINGS } from "../../model/notice.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -39,40 +39,23 @@ const data = (properties: Schema, optional: readonly string[]): Schema => ({
 /** A URL need not have a host. */
 const about = (more: Schema): Schema => data({ ...COMMON, ...SUBSCRIPTION, ...more }, ["keyId", "heldBack", "host"]);
 
-const described = (description: string, schema: Schema): EventTypes[string] => ({
-  description,
-  schema,
+const SCHEMAS: Readonly<Record<keyof typeof NOTICE_MEANINGS, Schema>> = {
+  "relay:breaker.opened": about({ failures: count, failingSince: time, pausedUntil: time }),
+  "relay:breaker.closed": about({ failingSince: time }),
+  "relay:subscription.failing": about(FAILURE),
+  "relay:subscription.disabled": about({ reason: { enum: ["endpoint_gone", "endpoint_failing", "by_hand"] } }),
+  "relay:secret.expiring": about({ previousSecretExpiresAt: time }),
+  "relay:pending.high": data({ ...COMMON, pending: count, bound: count }, ["keyId", "heldBack"]),
+  "relay:delivery.failed": data({ keyId: COMMON.keyId, ...FAILURE }, ["keyId"]),
+};
+
+const described = (type: keyof typeof NOTICE_MEANINGS): EventTypes[string] => ({
+  description: NOTICE_MEANINGS[type],
+  schema: SCHEMAS[type],
   validate: "off",
 });
 
 /** By name; at most one of each within an hour about one subscription, but for `relay:delivery.failed`. */
-export const OPERATIONAL_EVENTS: Readonly<Record<NoticeType | "relay:delivery.failed", EventTypes[string]>> = {
-  "relay:breaker.opened": described(
-    "The circuit breaker pauses a subscription.",
-    about({ failures: count, failingSince: time, pausedUntil: time }),
-  ),
-  "relay:breaker.closed": described(
-    "A subscription that was paused has taken an attempt again.",
-    about({ failingSince: time }),
-  ),
-  "relay:subscription.failing": described(
-    "A delivery has failed for good. Others within an hour are only counted.",
-    about(FAILURE),
-  ),
-  "relay:subscription.disabled": described(
-    "A subscription is disabled.",
-    about({ reason: { enum: ["endpoint_gone", "endpoint_failing", "by_hand"] } }),
-  ),
-  "relay:secret.expiring": described(
-    "A quarter of the overlap of a rotation is left: use the new secret from now on.",
-    about({ previousSecretExpiresAt: time }),
-  ),
-  "relay:pending.high": described(
-    "More deliveries are pending than `notify.pendingPerKey`, or than `notify.pending` in all.",
-    data({ ...COMMON, pending: count, bound: count }, ["keyId", "heldBack"]),
-  ),
-  "relay:delivery.failed": described(
-    "A delivery has failed for good: one event for each.",
-    data({ keyId: COMMON.keyId, ...FAILURE }, ["keyId"]),
-  ),
-};
+export const OPERATIONAL_EVENTS = Object.fromEntries(
+  (Object.keys(SCHEMAS) as (keyof typeof SCHEMAS)[]).map((type) => [type, described(type)]),
+) as Readonly<Record<keyof typeof SCHEMAS, EventTypes[string]>>;
