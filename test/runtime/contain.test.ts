@@ -300,7 +300,7 @@ describe("an auth that", () => {
       expect(log.lines[0]?.fields).toMatchObject({ plugin: "wild-1", action: "authenticate" });
     }
     const good = { sub: "a", keys: ["key_1"], amr: [], expiresAt: 1 };
-    expect(await authOf({ authenticate: async () => good }).auth.authenticate(ask)).toBe(good);
+    expect(await authOf({ authenticate: async () => good }).auth.authenticate(ask)).toEqual(good);
   });
 
   it("cannot read the relay's storage says so: that is no refusal of the token, and no fault of the plug-in", async () => {
