@@ -16,6 +16,8 @@ export interface DocumentDeps {
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins and of the relay itself: one without a description is listed by its path. */
   readonly routes: readonly Route[];
+  /** Called for a route whose description cannot be read; it is listed by its path then. @default it throws */
+  readonly undescribable?: (route: Pick<Route, "method" | "path">, error: unknown) => void;
   readonly version: string;
   /** What the config says of the event types now; the same object until it changes. */
   readonly types?: (() => EventTypes | undefined) | undefined;
@@ -26,19 +28,32 @@ export interface DocumentDeps {
 /** Asked for by every operation, and by routes that say so. */
 const ACCESS_TOKEN = { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." };
 
-export function openApiDocument({ operations, routes, version, types, repeated = {} }: DocumentDeps): Json {
+export function openApiDocument(deps: DocumentDeps): Json {
+  const { operations, routes, undescribable, version, types, repeated = {} } = deps;
   const schemas = collectSchemas();
   schemas.of(problem, "output");
-  const all: readonly Described[] = [
-    ...operations.map((one) => withForbidden(one, describeOperation(one), one.portal !== true)),
-    ...routes.map((one) => withForbidden(one, one.describe, false)),
-  ];
   const paths: Record<string, Record<string, unknown>> = {};
   const schemes: Record<string, Json> = {};
-  for (const one of all) {
-    (paths[shownPath(one.path)] ??= {})[one.method.toLowerCase()] = pathItem(one, schemas);
-    const security = one.describe?.security;
-    if (security !== undefined && security !== "access token") schemes[security.name] = schemeOf(security);
+  const add = (one: Described, item: Json): void =>
+    void ((paths[shownPath(one.path)] ??= {})[one.method.toLowerCase()] = item);
+  for (const one of operations)
+    add(one, pathItem(withForbidden(one, describeOperation(one), one.portal !== true), schemas));
+  for (const one of routes) {
+    try {
+      const described = withForbidden(one, one.describe, false);
+      const item = pathItem(described, schemas);
+      const security = described.describe?.security;
+      const scheme =
+        security === undefined || security === "access token" ? {} : { [security.name]: schemeOf(security) };
+      // What is no JSON fails here, where it is known whose it is.
+      JSON.stringify([item, scheme]);
+      add(one, item);
+      Object.assign(schemes, scheme);
+    } catch (error) {
+      if (undescribable === undefined) throw error;
+      undescribable(one, error);
+      add(one, pathItem({ method: one.method, path: one.path }, schemas));
+    }
   }
   return {
     openapi: "3.1.0",

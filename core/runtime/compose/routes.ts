@@ -103,6 +103,16 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],
+    undescribable({ method, path: at }, error) {
+      const owners = [
+        { plugin: plan.auth, routes: auth.routes ?? [] },
+        ...sources.map((source, i) => ({ plugin: plan.sources[i], routes: source?.routes ?? [] })),
+      ];
+      const { plugin } =
+        owners.find(({ routes }) => routes.some((one) => one.method === method && one.path === at)) ?? {};
+      if (plugin === undefined) throw error;
+      ports.incidents.note(plugin, `describe ${method} ${at}`, error);
+    },
     types: path.catalogue.types,
     version: VERSION,
     repeated,

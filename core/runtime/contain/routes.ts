@@ -4,8 +4,9 @@ import { ConflictError, DamagedRecordError, StorageError } from "../../model/err
 import { Problem } from "../../model/problem.ts";
 import type { MaybePromise } from "../../model/maybe-promise.ts";
 import type { Identified, Route, RouteReply } from "../../ports/route.ts";
+import { callerOf, replyOf } from "./route-answers.ts";
 import { thrownError } from "./thrown.ts";
-import type { Wall } from "./wall.ts";
+import { isThenable, type Wall } from "./wall.ts";
 
 /** A route answers within this time, ms: longer than any body may take to arrive and be stored. */
 const ROUTE_MS = 120_000;
@@ -37,20 +38,25 @@ export function containRoutes(routes: readonly Route[], { inside, note, deadline
         identify(request): MaybePromise<Identified> {
           try {
             const found = inside(() => route.identify?.(request)) as MaybePromise<Identified>;
-            return found instanceof Promise ? deadlines.bound(found, { ms: ROUTE_MS, late, failed }) : found;
+            if (!isThenable(found)) return callerOf(found);
+            return deadlines.bound(Promise.resolve(found).then(callerOf), { ms: ROUTE_MS, late, failed });
           } catch (error) {
             throw failed(error);
           }
         },
       }),
-      handle(request, caller): Promise<RouteReply> {
+      async handle(request, caller): Promise<RouteReply> {
+        let work: Promise<RouteReply>;
         try {
-          return deadlines.bound(
-            inside(() => route.handle(request, caller)),
-            { ms: ROUTE_MS, late, failed },
-          );
+          work = inside(() => route.handle(request, caller));
         } catch (error) {
-          return Promise.reject(failed(error) as Error);
+          throw failed(error);
+        }
+        const reply = await deadlines.bound(work, { ms: ROUTE_MS, late, failed });
+        try {
+          return replyOf(reply);
+        } catch (error) {
+          throw failed(error);
         }
       },
     };

@@ -55,14 +55,24 @@ export function wallOf({ kind, name }: PluginName, walls: Walls): Wall {
   };
 }
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
 
-/** @throws StartError 78 when what `setup` returned lacks a method of the port */
-export function checkPort(port: unknown, { kind, name }: PluginName, methods: readonly string[]): void {
-  const lacks = methods.filter(
-    (method) => typeof (port as Record<string, unknown> | undefined)?.[method] !== "function",
-  );
+/** The member of what may be anything, and may throw when it is read. */
+function memberOf(port: unknown, name: string): unknown {
+  try {
+    return (port as Record<string, unknown> | undefined)?.[name];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param of what stands before the names of the methods: `queue.`
+ * @throws StartError 78 when what `setup` returned lacks a method of the port
+ */
+export function checkPort(port: unknown, { kind, name }: PluginName, methods: readonly string[], of = ""): void {
+  const lacks = methods.filter((method) => typeof memberOf(port, method) !== "function").map((method) => of + method);
   if (lacks.length === 0) return;
   throw new StartError(78, `the ${kind} plug-in ${name} cannot start: its setup returns no ${lacks.join("(), no ")}()`);
 }
