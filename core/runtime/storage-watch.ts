@@ -30,8 +30,8 @@ export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">
 }
 
 /** `target` with some members replaced. Methods keep their own `this`, as a plug-in may be an instance of a class. */
-function bound<T extends object>(target: T, over: Partial<T>): T {
-  const made: Record<string, unknown> = { ...over };
+export function bound<T extends object>(target: T, over: Partial<T>): T {
+  const made: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(over));
   for (let at: object = target; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at) as object) {
     for (const name of Object.getOwnPropertyNames(at)) {
       if (name === "constructor" || name in made) continue;

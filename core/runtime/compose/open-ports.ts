@@ -9,13 +9,14 @@ import type { Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
-import { wallOf } from "../contain/wall.ts";
+import { wallOf, type Walls } from "../contain/wall.ts";
 import { containAuth } from "../contain/auth.ts";
 import { createDeadlines } from "../contain/deadlines.ts";
 import { createIncidents, type Incidents, type PluginName } from "../contain/incidents.ts";
 import { containObserver } from "../contain/observer.ts";
 import { inside } from "../contain/owner.ts";
 import { containSource, type ContainedSource } from "../contain/source.ts";
+import { containStorage } from "../contain/storage.ts";
 import { containTransport } from "../contain/transport.ts";
 import { adoptEverywhere } from "../keys/adopt-everywhere.ts";
 import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
@@ -88,8 +89,11 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(close);
       const starting = { hide, clock, log };
       const keeper = plan.storage;
-      const opened = await startOf(keeper, () => keeper.setup(contextOf(keeper, bare, undefined)), starting);
-      const storage = watchedStorage(opened, clock, metrics);
+      const walls = { clock, incidents, deadlines: createDeadlines(clock) };
+      const own = (): Promise<Storage> | Storage => keeper.setup(contextOf(keeper, bare, undefined));
+      // Within the step, so that whatever it throws while it is looked at is its own fault, too.
+      const setUp = async (): Promise<Storage> => containStorage(await inside(keeper)(own), keeper, walls);
+      const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
 
@@ -106,15 +110,18 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const { counters } = storage;
       const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
       const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
-      const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> => {
+      const open = <Port, Contained>(
+        plugin: Plugin<string, Port>,
+        contain: (port: Port, plugin: PluginName, walls: Walls) => Contained,
+      ): Promise<Contained> => {
         const own = (): Promise<Port> | Port => plugin.setup(contextOf(plugin, surroundings, storage));
-        return startOf(plugin, () => inside(plugin)(own), { ...starting, mostMs: START_MS });
+        const step = async (): Promise<Contained> => contain(await inside(plugin)(own), plugin, walls);
+        return startOf(plugin, step, { ...starting, mostMs: START_MS });
       };
-      const walls = { clock, incidents, deadlines: createDeadlines(clock) };
 
       const observers: NamedObserver[] = [];
       for (const plugin of plan.observers) {
-        const observer = containObserver(await open(plugin), plugin, walls);
+        const observer = await open(plugin, containObserver);
         letGo(plugin, () => observer.dispose?.());
         observers.push({ name: plugin.name, observer });
       }
@@ -123,8 +130,9 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(() => side?.stop());
       const transports: Transport[] = [];
       for (const [place, plugin] of plan.transports.entries()) {
-        const opened = await open(plugin);
-        const transport = containTransport(side?.beside(opened, place) ?? opened, plugin, walls, hide);
+        const transport = await open(plugin, (opened, ...rest) =>
+          containTransport(side?.beside(opened, place) ?? opened, ...rest, hide),
+        );
         letGo(plugin, () => transport.dispose());
         transports.push(transport);
       }
@@ -136,7 +144,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
         const why = transportOf(url);
         if (typeof why === "string") throw new StartError(78, `notify.to[${i}].url: ${why}`);
       }
-      const auth = containAuth(await open(plan.auth), plan.auth, walls);
+      const auth = await open(plan.auth, containAuth);
       letGo(plan.auth, () => auth.dispose?.());
       const others =
         keyFiles === undefined || thread === undefined ? undefined : adoptEverywhere(keys, storage.nodes, keyFiles);
@@ -144,7 +152,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(() => rekey.stop());
       const sources: (ContainedSource | undefined)[] = [];
       for (const plugin of plan.sources) {
-        const source = containSource(await open(plugin), plugin, walls);
+        const source = await open(plugin, containSource);
         // Routes are served by every thread; a source without any takes events in once in a process.
         const here = isFirst(thread) || source.routes !== undefined;
         if (!here) await source.stop();
