@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import { isReady, type HealthPart } from "../../api/resources/health.ts";
 import { HELD } from "../../model/keys.ts";
 import { VERSION } from "../../model/version.ts";
+import { within } from "../../model/within.ts";
 import { seldom } from "../../model/seldom.ts";
 import { countWaiting } from "../../records/sequence-rows.ts";
 import type { RelayMetrics } from "../observability/index.ts";
@@ -21,11 +22,16 @@ export interface GaugeDeps {
 
 /** Held deliveries that are counted; there is seldom one. */
 const MOST_HELD = 1_000;
+/** Longest wait for a gauge; it then keeps its last value. */
+const READ_MS = 2_000;
 
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
   const { plan, clock, storage, dispatcher, circuitBreaker, retryAfter } = path;
   if (path.thread === undefined) metrics.gauge("threads", 1);
+  // Metrics tell of a storage that never answers, so they do not wait for it.
+  const onRead = (read: () => Promise<void>): void =>
+    metrics.onRead(async () => void (await within(clock, READ_MS, read())));
   metrics.gauge("build_info", 1, { version: VERSION, node: process.version });
   metrics.onRead(() => {
     metrics.gauge("leases", dispatcher.underWay());
@@ -33,27 +39,27 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
     metrics.gauge("subscriptions_paused", circuitBreaker.paused(), { reason: "failing" });
     metrics.gauge("subscriptions_paused", retryAfter.paused(), { reason: "retry_after" });
   });
-  metrics.onRead(async () => {
+  onRead(async () => {
     const { waiting, oldestDueAt } = await storage.queue.depth();
     metrics.gauge("backlog", waiting);
     const lateMs = oldestDueAt === undefined ? 0 : Math.max(0, clock.now() - oldestDueAt);
     metrics.gauge("oldest_due_seconds", lateMs / 1_000);
   });
   const waitingInOrder = seldom(() => countWaiting(storage), clock);
-  metrics.onRead(async () => {
+  onRead(async () => {
     metrics.gauge("ordered_waiting", await waitingInOrder());
     metrics.gauge("ordered_held", (await storage.range(HELD, { limit: MOST_HELD })).length);
   });
-  metrics.onRead(async () => {
+  onRead(async () => {
     const ready = isReady(await readiness());
     metrics.gauge("ready", ready ? 1 : 0);
   });
-  metrics.onRead(async () => {
+  onRead(async () => {
     const { bytes, usedBytes } = await storage.status();
     const used = bytes ?? usedBytes;
     if (typeof used === "number") metrics.gauge("storage_bytes", used);
   });
-  metrics.onRead(async () => {
+  onRead(async () => {
     const { bavail, bsize } = await statfs(plan.dataDir);
     metrics.gauge("disk_free_bytes", bavail * bsize);
   });
