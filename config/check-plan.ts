@@ -71,8 +71,16 @@ export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
       `must be ${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind} plug-in, such as ${example}`,
     )
     .superRefine((value, ctx) => {
-      for (const { path, message } of (value as { problems?: { path: string; message: string }[] }).problems ?? []) {
-        ctx.addIssue({ code: "custom", path: pathParts(path), message });
+      const { name, problems = [] } = value as { name: string; problems?: { path: string; message: string }[] };
+      for (const problem of problems) {
+        const { path, message } = problem ?? {};
+        if (typeof path === "string" && typeof message === "string")
+          ctx.addIssue({ code: "custom", path: pathParts(path), message });
+        else
+          ctx.addIssue({
+            code: "custom",
+            message: `of the plug-in ${name} has problems that are no { path, message }`,
+          });
       }
     });
 

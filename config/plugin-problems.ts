@@ -5,7 +5,8 @@ import type { Plugin } from "../core/ports/plugin.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
 import { sameRoute } from "../core/model/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
-import { secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
+import { thrownText } from "../core/runtime/contain/thrown.ts";
+import { createSecretOptions, secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 
 /** Every plug-in of a plan with its place in the config: `sources[0]`. */
@@ -25,27 +26,37 @@ export function pluginProblems(
   cronValid: (expression: string) => boolean,
 ): ConfigProblem[] {
   const found: ConfigProblem[] = [];
+  const around = { env, configDir: plan.configDir };
   const declared = new Map<string, MetricDeclaration>();
   for (const [place, plugin] of pluginsOf(plan)) {
     const add = (path: string, message: string): void => void found.push({ path: `${place}.${path}`, message });
-    for (const { path, message } of secretProblems(plugin, { env, configDir: plan.configDir })) add(path, message);
-    for (const { path, message } of plugin.fileProblems?.(plan.configDir) ?? []) add(path, message);
-    for (const [path, schedule] of Object.entries(plugin.schedules ?? {}))
-      if (!cronValid(schedule))
-        add(path, `of the plug-in ${plugin.name} is no cron expression that can be run: ${schedule}`);
-    const metrics = plugin.metrics ?? [];
-    for (const { path, message } of metricProblems(plugin.kind, metrics)) add(`metrics${path}`, message);
-    for (const [i, metric] of metrics.entries()) {
-      const first = declared.get(metric.name) ?? metric;
-      declared.set(metric.name, first);
-      if (OWN_METRICS.has(metric.name)) add(`metrics[${i}].name`, "is a metric of the relay: count it undeclared");
-      else if (shapeOf(first) !== shapeOf(metric))
-        add(`metrics[${i}]`, `${metric.name} is declared in another way by another plug-in`);
+    try {
+      for (const { path, message } of secretProblems(plugin, around)) add(path, message);
+      for (const { path, message } of plugin.fileProblems?.(plan.configDir) ?? []) add(path, message);
+      for (const [path, schedule] of Object.entries(plugin.schedules ?? {}))
+        if (!cronValid(schedule))
+          add(path, `of the plug-in ${plugin.name} is no cron expression that can be run: ${schedule}`);
+      const metrics = plugin.metrics ?? [];
+      for (const { path, message } of metricProblems(plugin.kind, metrics)) add(`metrics${path}`, message);
+      for (const [i, metric] of metrics.entries()) {
+        const first = declared.get(metric.name) ?? metric;
+        declared.set(metric.name, first);
+        if (OWN_METRICS.has(metric.name)) add(`metrics[${i}].name`, "is a metric of the relay: count it undeclared");
+        else if (shapeOf(first) !== shapeOf(metric))
+          add(`metrics[${i}]`, `${metric.name} is declared in another way by another plug-in`);
+      }
+    } catch (error) {
+      // Text of an exception may hold what the options hold.
+      found.push({
+        path: place,
+        message: `the plug-in ${plugin.name} cannot be looked at: ${hidden(error, plugin, around)}`,
+      });
     }
   }
   const owners = new Map<string, string>();
   for (const [place, { name, once, routes = [] }] of pluginsOf(plan)) {
     for (const route of routes) {
+      if (typeof route !== "string") continue;
       const owner = owners.get(sameRoute(route));
       // That one which may be named only once is named twice is a problem already.
       if (owner !== undefined && !(once === true && owner === name))
@@ -60,6 +71,15 @@ export function pluginProblems(
     found.push({ path: `server.readyNeeds[${i}]`, message });
   }
   return found;
+}
+
+/** What a plug-in throws, with its secret options masked. */
+export function hidden(error: unknown, plugin: Plugin<string, unknown>, around: SecretSurroundings): string {
+  const secrets = createSecretOptions(around);
+  try {
+    secrets.of(plugin);
+  } catch {} // One that cannot be read cannot be in the text, and is a problem of its own.
+  return secrets.hide(thrownText(error));
 }
 
 const OWN_METRICS: ReadonlySet<string> = new Set(
