@@ -97,6 +97,11 @@ class Pieces {
 const CLOSE = { Connection: "close" } as const;
 const tooLarge = (maxBytes: number): Problem =>
   new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
+/** @throws Problem PAYLOAD_TOO_LARGE */
+export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
 const noRoom = (): Problem =>
   new Problem("PROVIDER_BACKPRESSURE", "Too many bodies are under way. Send this one again later.", {
     retryAfter: RETRY_AFTER_S,

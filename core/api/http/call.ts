@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
-import { Gone, HeldBody, readBody } from "./body.ts";
+import { atMost, Gone, HeldBody, readBody } from "./body.ts";
 import type { BodyBudgets } from "./body-budget.ts";
 
 /** Each request has one `Call`. It is a class so that a request makes no closures. */
@@ -18,6 +18,8 @@ export class Call implements RouteRequest {
   readonly #addressOf: AddressOf;
   readonly #budgets: BodyBudgets;
   #held: HeldBody | undefined;
+  /** The body, once somebody has asked for it: it comes only once, and an auth may read it before its endpoint does. */
+  #whole: Promise<Uint8Array> | undefined;
   #query: URLSearchParams | undefined;
   #abort: AbortController | undefined;
 
@@ -57,11 +59,12 @@ export class Call implements RouteRequest {
   }
 
   body(maxBytes: number, caller?: string): Promise<Uint8Array> {
+    if (this.#whole !== undefined) return this.#whole.then((bytes) => atMost(bytes, maxBytes));
     this.#held ??= new HeldBody(this.#budgets.of(maxBytes), () => {
       const address = addressGroup(this.address);
       return caller === undefined ? [address] : [address, caller];
     });
-    return readBody(this.req, maxBytes, this.#held);
+    return (this.#whole = readBody(this.req, maxBytes, this.#held));
   }
 
   /** True when the body was refused for want of room: then the rest of it is not read either. */
