@@ -53,7 +53,8 @@ describe.concurrent("relay dev", { timeout: 180_000 }, () => {
     await dev.waitFor(/broken\.json is not published: it is no JSON/);
     await writeFile(join(cwd, "saved", "notes.txt"), "not this one");
     await writeFile(join(cwd, "saved", "no name!.json"), "{}");
-    await dev.waitFor(/no name!\.json is not published: /);
+    // What the relay says of it stands in lines of its own, as at `relay publish`.
+    await dev.waitFor(/no name!\.json is not published: .+\n {2}.+\n {2}type: must be /);
     await writeFile(join(cwd, "saved", "latin1.json"), Buffer.from('{"name":"José"}', "latin1"));
     await dev.waitFor(/latin1\.json is not published: it is not UTF-8/);
     await writeFile(join(cwd, "saved", "broken.json"), '{"type":"order.paid","id":"own-1","data":[1.0]}');

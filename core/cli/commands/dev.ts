@@ -8,7 +8,7 @@ import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { printable } from "../support/output.ts";
+import { printable, printableLines } from "../support/output.ts";
 import { stopAsked } from "../support/stop-asked.ts";
 import { DEV_KEY, openDesk, type Desk } from "../dev/desk.ts";
 import { forward, readTarget } from "../dev/forward.ts";
@@ -114,7 +114,7 @@ async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvir
     );
   } catch (error) {
     const why = error instanceof SyntaxError ? `it is no JSON (${error.message})` : (error as Error).message;
-    say(`relay: ${printable(name)} is not published: ${printable(why)}`);
+    say(`relay: ${printable(name)} is not published: ${printableLines(why)}`);
   }
 }
 
