@@ -244,6 +244,31 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(complaints.filter((one) => !one.includes("400"))).toEqual([]);
   });
 
+  it("are searched further back on demand, and a search says that letters count as they were published", async () => {
+    const { keyId } = await subscribed("/further");
+    await relay.publish({ type: "deposit:paid", keyId, data: { customer: "ACME" } });
+    await using screen = await open();
+    const { page } = screen;
+    let searchedTo: string | undefined = "2026-01-01T00:00:00.000Z";
+    await page.route(
+      (url) => url.pathname === `/api-keys/${keyId}/events`,
+      async (route) => {
+        const response = await route.fetch();
+        const answer = (await response.json()) as { readonly meta: object };
+        const meta = { ...answer.meta, ...(searchedTo !== undefined && { searchedTo, nextCursor: "further" }) };
+        await route.fulfill({ response, json: { ...answer, meta } });
+      },
+    );
+    await screen.go(`k/${keyId}/events?text=acme`, "Events");
+    await page.getByRole("heading", { name: "Nothing found so far" }).waitFor();
+    await page.getByText(/^This page has looked back to .+ “Older” goes on from there\.$/).waitFor();
+    expect(await page.getByText("No event matches").count()).toBe(0);
+    searchedTo = undefined;
+    await page.reload();
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
+    await page.getByText("Upper and lower case count in data").waitFor();
+  });
+
   it("are found again by a filter that was saved under a name", async () => {
     receiver.answer(() => 200);
     const { keyId } = await subscribed("/saved");

@@ -50,7 +50,10 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
       data !== undefined &&
         !loading &&
         rows.length === 0 &&
-        empty("No attempt here", "Each request to a receiver is listed here with its answer."),
+        empty(
+          data.meta.searchedTo === undefined ? "No attempt here" : "Nothing found so far",
+          "Each request to a receiver is listed here with its answer.",
+        ),
       rows.length > 0 &&
         el.div(
           { "aria-busy": loading },

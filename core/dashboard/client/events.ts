@@ -115,8 +115,10 @@ export const Events = part(({ keyId, query }: EventsProps) => {
         rows.length === 0 &&
         (filtered
           ? empty(
-              "No event matches",
-              "Try another status, type, time or search.",
+              data.meta.searchedTo === undefined ? "No event matches" : "Nothing found so far",
+              query["text"] === undefined
+                ? "Try another status, type, time or search."
+                : "Try another status, type, time or search. Upper and lower case count in data.",
               el.button(
                 {
                   type: "button",

@@ -75,7 +75,10 @@ export const Search = part(({ query, attempts = false }: SearchProps) => {
 /** Says how far back a page has looked that found less than it may show. */
 export const lookedBack = (to: string | undefined, found: number) =>
   to !== undefined &&
-  notice("info", `${found === 0 ? "Nothing yet" : "More"} may be older: this page has looked back to ${moment(to)}.`);
+  notice(
+    "info",
+    `${found === 0 ? "" : "More may be older. "}This page has looked back to ${moment(to)}. “Older” goes on from there.`,
+  );
 
 const MOST = 10_000;
 const COLUMNS = ["id", "type", "status", "createdAt", "acceptedAt"] as const;
