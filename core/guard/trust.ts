@@ -22,6 +22,14 @@ export type Trust = (identity?: TlsIdentity) => TrustedContext;
  * certificate would let the owner of many certificates stop the relay. A certificate takes 0.15 ms to replace.
  */
 const KEPT = 64;
+/**
+ * OpenSSL keeps the issuers of a certificate that is replaced, and shows them beside the next one. So certificates that name
+ * issuers share a context with those of the same issuers alone. So many have one; it is theirs for good, because one that
+ * takes another's place would be made again each time.
+ */
+const WITH_ISSUERS = 16;
+/** All others share one, which is made again when it holds so many issuers: receivers refuse more than some 64 KiB. */
+const MOST_ISSUERS = 24;
 
 /** What a context shows; Node's own `createSecureContext` sets it the same way. */
 interface Shown {
@@ -34,6 +42,10 @@ interface Known {
   /** Contexts hold one certificate of each kind of key: those of two kinds never share a context. */
   readonly kind: string;
   readonly scope: number;
+  /** Its own certificate, PEM; empty where it shows none. */
+  readonly leaf: string;
+  /** Those that issued it, PEM. */
+  readonly issuers: readonly string[];
 }
 
 /**
@@ -45,6 +57,9 @@ export function trust(ca: string | undefined): Trust {
   const extra = ca === undefined ? [] : readCertificates(ca);
   const identities = new WeakMap<TlsIdentity, Known>();
   const contexts = new Map<string, SecureContext>();
+  const withIssuers = new Map<string, SecureContext>();
+  /** How many issuers the contexts hold that all others share. */
+  const held = new Map<string, number>();
   let authorities: readonly string[] | undefined;
   let common: TrustedContext | undefined;
   let made = 0;
@@ -54,21 +69,51 @@ export function trust(ca: string | undefined): Trust {
     return createSecureContext({ ca: [...trusted], minVersion: "TLSv1.2" });
   };
   const known = (identity: TlsIdentity): Known => {
-    const found = identities.get(identity) ?? { kind: kindOf(identity), scope: ++made };
+    const found = identities.get(identity) ?? { kind: kindOf(identity), scope: ++made, ...chainOf(identity) };
     identities.set(identity, found);
     return found;
+  };
+  const kept = (name: string, own: string | undefined): SecureContext => {
+    const context = contexts.get(name) ?? make(own);
+    setNewest(contexts, name, context, KEPT);
+    return context;
+  };
+  /** The context in which a certificate is shown with its issuers, and, as long as there is room, with no others. */
+  const issuedBy = (
+    issuers: readonly string[],
+    leaf: string,
+    alike: string,
+    own: string | undefined,
+  ): SecureContext => {
+    const all = leaf + issuers.join("");
+    const name = `${alike} ${issuers.join("")}`;
+    const known = withIssuers.get(name);
+    if (known !== undefined) return known;
+    if (withIssuers.size < WITH_ISSUERS) {
+      const context = make(own);
+      // Once: each time would add them again.
+      (context.context as Shown).setCert(all);
+      withIssuers.set(name, context);
+      return context;
+    }
+    const shared = `${alike} any`;
+    const before = held.get(shared) ?? 0;
+    if (before + issuers.length > MOST_ISSUERS) contexts.delete(shared);
+    const context = kept(shared, own);
+    (context.context as Shown).setCert(all);
+    held.set(shared, (before + issuers.length > MOST_ISSUERS ? 0 : before) + issuers.length);
+    return context;
   };
 
   return (identity) => {
     if (identity === undefined) return (common ??= { context: make(undefined), scope: 0 });
-    const { ca: own, cert, key } = identity;
-    const { kind, scope } = known(identity);
-    const name = `${kind} ${own ?? ""}`;
-    const context = contexts.get(name) ?? make(own);
-    setNewest(contexts, name, context, KEPT);
-    if (cert !== undefined && key !== undefined) {
+    const { ca: own, key } = identity;
+    const { kind, scope, leaf, issuers } = known(identity);
+    const alike = `${kind} ${own ?? ""}`;
+    const context = issuers.length === 0 ? kept(alike, own) : issuedBy(issuers, leaf, alike, own);
+    if (leaf !== "" && key !== undefined) {
       const shown = context.context as Shown;
-      shown.setCert(cert);
+      shown.setCert(leaf);
       shown.setKey(key);
     }
     return { context, scope };
@@ -78,6 +123,13 @@ export function trust(ca: string | undefined): Trust {
 /** The kind of its key, or nothing for an identity that shows no certificate. */
 const kindOf = ({ key }: TlsIdentity): string =>
   key === undefined ? "" : (createPrivateKey(key).asymmetricKeyType ?? "other");
+
+/** The certificate that an identity shows, apart from those that issued it. */
+function chainOf({ cert, key }: TlsIdentity): Pick<Known, "leaf" | "issuers"> {
+  if (cert === undefined || key === undefined) return { leaf: "", issuers: [] };
+  const [leaf = "", ...issuers] = certificatesOf(cert).map((one) => one.toString());
+  return { leaf, issuers };
+}
 
 /** Each authority once: Node and the system write the same ones with other line ends. */
 function everyone(extra: readonly string[]): readonly string[] {

@@ -1,7 +1,7 @@
 /** What TLS connections trust and show: certificates of many identities share contexts, and never take each other's place. */
 import { X509Certificate, webcrypto } from "node:crypto";
-import { createSecureContext, createServer, rootCertificates, type TLSSocket } from "node:tls";
-import type { AddressInfo } from "node:net";
+import { createSecureContext, createServer, rootCertificates, TLSSocket } from "node:tls";
+import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createGuard } from "../../core/guard/index.ts";
 import { trust } from "../../core/guard/trust.ts";
@@ -84,6 +84,52 @@ describe("identities that show certificates", () => {
     const expected = all.map((one) => (one !== undefined && "cert" in one ? fingerprint(one) : "none"));
     expect(await Promise.all(all.map(shown))).toEqual(expected);
     for (const [i, one] of all.entries()) expect(await shown(one)).toBe(expected[i]);
+  });
+
+  it("show those that issued theirs, and none of another, however often they connect", async () => {
+    const { ca } = await testAuthority();
+    const own = { ...(await loopbackCertificate()), requestCert: true, rejectUnauthorized: false };
+    /** Bytes of each handshake that the server has read. */
+    const read: number[] = [];
+    const server = createTcpServer((raw) => {
+      const socket = new TLSSocket(raw, { isServer: true, secureContext: createSecureContext(own), ...own });
+      socket.on("error", () => undefined).once("secure", () => read.push(raw.bytesRead) && socket.end());
+    });
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const guard = createGuard({ allow: ["127.0.0.1:*"], ports: [443], ca, clock: systemClock() });
+    const [alone, other] = elliptic as readonly [KeyPair, KeyPair];
+    const issued = { ...other, cert: [other, ...rsa].map(({ cert }) => cert).join("\n") };
+    for (const pair of [alone, issued, issued, issued, alone, issued]) {
+      // A new object each time, so that no session is resumed.
+      const socket = await guard.connect({ hostname: "127.0.0.1", port, identity: { ...pair } }, never);
+      for await (const _ of socket.resume()) break;
+      socket.destroy();
+    }
+    await new Promise((resolve) => server.close(resolve));
+    const [first = 0, second = 0, third = 0, , fifth = 0, sixth = 0] = read;
+    // A signature is a few bytes longer or shorter each time, an authority's certificate some hundred.
+    expect(second - first).toBeGreaterThan(200);
+    expect([third - second, fifth - first, sixth - second].map((more) => Math.abs(more) < 50)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it("show few of others, where so many name different issuers that they share a context", async () => {
+    const trusted = trust((await testAuthority()).ca);
+    const [shown, ...issuers] = elliptic as readonly [KeyPair, ...KeyPair[]];
+    const with_ = (some: readonly KeyPair[]): TlsIdentity => ({
+      ...shown,
+      cert: [shown, ...some].map(({ cert }) => cert).join("\n"),
+    });
+    const own = issuers.slice(0, 16).map((one) => trusted(with_([one])).context);
+    expect(new Set(own).size).toBe(16);
+    expect(issuers.slice(0, 16).every((one, i) => trusted(with_([one])).context === own[i])).toBe(true);
+    const shared = Array.from({ length: 60 }, (_, i) => trusted(with_([issuers[16 + (i % 10)] as KeyPair])).context);
+    // Made again after every 24 of them, and never once for each.
+    expect(new Set(shared).size).toBe(3);
   });
 
   it("cost no context each: a hundred in turn take less than ten contexts", () => {
