@@ -31,8 +31,9 @@ interface Part {
   readonly damaged?: true;
 }
 
-/** A pending event is judged again after this, ms. */
+/** A pending event is judged again after this, ms: within one hour it has one place in the index, however often it is judged. */
 const PENDING_AGAIN_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 const KEYS_READ = 1_000;
 
 /** Told which event must stay because a record that it needs cannot be read. */
@@ -108,7 +109,8 @@ export function createEventJudge(deps: {
     // Nobody can say whether a damaged delivery has ended, or what else belongs to it.
     if (parts.some((part) => part.damaged === true)) return { do: "keep" };
     const status = eventStatus(parts.map((part) => part.status));
-    if (status === "pending") return { do: "later", at: clock.now() + PENDING_AGAIN_MS };
+    if (status === "pending")
+      return { do: "later", at: Math.floor((clock.now() + PENDING_AGAIN_MS) / HOUR_MS) * HOUR_MS };
     const { failedAfterMs, deliveredAfterMs } = keepOf(options, event.keyId, event.type);
     const keepMs = status === "failed" ? failedAfterMs : deliveredAfterMs;
     if (keepMs === undefined) return { do: "keep" };

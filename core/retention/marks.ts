@@ -3,6 +3,9 @@
  * where the next run continues. An event that could not be deleted then is in an index by the time at which it may be.
  * So a run costs what it deletes, not what stays. Marks are stored with the deletions: an interrupted run continues
  * where it was.
+ *
+ * A clock that was far behind for a while has left events behind a mark that nobody has judged. So once in a month a run
+ * looks at what stays, too.
  */
 import { isOrdinal } from "../model/ids.ts";
 import {
@@ -13,10 +16,12 @@ import {
   REPLAYED,
   retentionKey,
   retentionsOf,
+  WHOLE_RELAY,
 } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 const PAGE = 200;
+const WHOLE_AGAIN_MS = 30 * 86_400_000;
 /** Sorts after every key that begins with the text before it. */
 const END = "~";
 
@@ -34,6 +39,9 @@ export interface Marks {
   /** Returns the ordinal after which a key's next event comes; `undefined`: at the beginning. */
   from(keyId: string): Promise<string | undefined>;
   passed(keyId: string, ordinal: string): Change;
+  /** Whether this run looks at the events behind the marks, too. The first one has none behind. */
+  wholeIsDue(now: number): Promise<boolean>;
+  wholeDone(now: number): Change;
   again(at: number, keyId: string, ordinal: string): Change;
   /** Yields pages of events that must be judged again. */
   due(now: number): AsyncGenerator<readonly Recheck[]>;
@@ -63,7 +71,18 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
     }
   }
 
+  const wholeKey = retentionKey(rule, WHOLE_RELAY);
+  const wholeDone = (now: number): Change => ({ op: "put", key: wholeKey, value: String(now) });
+
   return {
+    wholeDone,
+    async wholeIsDue(now) {
+      const last = Number((await storage.getItem(wholeKey)) ?? Number.NaN);
+      if (now - last >= WHOLE_AGAIN_MS) return true;
+      // Counted from now on where there is none, or one by a clock that was ahead.
+      if (!(last <= now)) await storage.commit([wholeDone(now)]);
+      return false;
+    },
     isNew: async () => (await storage.range(retentionsOf(rule), { limit: 1 })).length === 0,
     async from(keyId) {
       const mark = await storage.getItem(retentionKey(rule, keyId));

@@ -118,7 +118,8 @@ export function createRetention(given: {
     }
     // Nearly always: the whole page goes in one commit with its marks.
     const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
-    if (whole && (await tryCommit(storage, [...going, ...after, ...also]))) return removed;
+    const all = [...going, ...after, ...also];
+    if (whole && (all.length === 0 || (await tryCommit(storage, all)))) return removed;
     const conflicts = await removeAll(narrow, verdicts);
     removed -= conflicts.length;
     for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
@@ -170,6 +171,32 @@ export function createRetention(given: {
         });
       }
 
+      /** Looks at the old events of a key behind one ordinal; up to another one, which its mark has passed, or all. */
+      async function walk(keyId: string, youngestMs: number, after: string | undefined, last?: string): Promise<void> {
+        let from = after;
+        let limit = PAGE / 10;
+        for (let more = true; more && !signal.aborted;) {
+          const row = from === undefined ? undefined : eventKey(keyId, from);
+          const entries = await storage.range(eventsOf(keyId), { after: row, limit });
+          const until = clock.now() - youngestMs;
+          const isOld = (one: string): boolean => ordinalTime(one) <= until && (last === undefined || one <= last);
+          const old = entries.filter(({ key }) => isOld(ordinalOf(key)));
+          more = old.length === limit;
+          const end = old.at(-1)?.key;
+          if (end === undefined) return;
+          const ordinal = ordinalOf(end);
+          const page = old.flatMap(({ key, value }) => stored(key, value));
+          const lagMs = last === undefined ? Math.max(0, until - ordinalTime(ordinal)) : 0;
+          metrics?.gauge("retention_lag_seconds", lagMs / 1_000);
+          const passed = last === undefined ? [marks.passed(keyId, ordinal)] : [];
+          await paced(() => look(page, options, wide, marks, passed, unreadable), lagMs > LATE_MS);
+          from = ordinal;
+          const bytes = page.reduce((sum, { text }) => sum + text.length, 0) / Math.max(1, page.length);
+          limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
+        }
+      }
+
+      const whole = await marks.wholeIsDue(clock.now());
       for await (const rechecks of marks.due(clock.now())) {
         if (signal.aborted) return removed;
         const keys = rechecks.map(({ keyId, ordinal }) => eventKey(keyId, ordinal));
@@ -181,32 +208,16 @@ export function createRetention(given: {
       for await (const { key: keyRow } of everyEntry(storage, "key:")) {
         const keyId = parseApiKeyKey(keyRow);
         const youngestMs = Math.max(LEAST_AGE_MS, youngestOf(options, keyId) ?? Infinity);
-        let from = await marks.from(keyId);
-        let limit = PAGE / 10;
-        for (let more = youngestMs < Infinity; more && !signal.aborted;) {
-          const after = from === undefined ? undefined : eventKey(keyId, from);
-          const entries = await storage.range(eventsOf(keyId), { after, limit });
-          const until = clock.now() - youngestMs;
-          const old = entries.filter(({ key }) => ordinalTime(key.slice(key.lastIndexOf(":") + 1)) <= until);
-          more = old.length === limit;
-          const last = old.at(-1)?.key;
-          if (last === undefined) break;
-          const ordinal = last.slice(last.lastIndexOf(":") + 1);
-          const page = old.flatMap(({ key, value }) => stored(key, value));
-          const lagMs = Math.max(0, until - ordinalTime(ordinal));
-          metrics?.gauge("retention_lag_seconds", lagMs / 1_000);
-          await paced(
-            () => look(page, options, wide, marks, [marks.passed(keyId, ordinal)], unreadable),
-            lagMs > LATE_MS,
-          );
-          from = ordinal;
-          const bytes = page.reduce((sum, { text }) => sum + text.length, 0) / Math.max(1, page.length);
-          limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
+        const mark = await marks.from(keyId);
+        if (youngestMs < Infinity) {
+          if (whole && mark !== undefined) await walk(keyId, youngestMs, undefined, mark);
+          await walk(keyId, youngestMs, mark);
         }
         if (signal.aborted) return removed;
         await unlessUnreadable(wide.tidy(keyId, signal), (error) => unreadable(snapshotsOf(keyId), error));
       }
       metrics?.gauge("retention_lag_seconds", 0);
+      if (whole && !signal.aborted) await storage.commit([marks.wholeDone(clock.now())]);
       return removed;
     },
   };
@@ -217,3 +228,5 @@ function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
 }
+
+const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
