@@ -120,13 +120,13 @@ describe("a storage that answers wrongly", () => {
   });
 
   it("with a lease that is no yes sends nothing", async () => {
-    const { storage } = await storageOf((draft) => void (draft.queue["extend"] = () => "no"));
+    const { storage } = await storageOf((draft) => void (draft.queue["extend"] = () => "no" as never));
     await expect((async () => storage.queue.extend(lease("1")))()).rejects.toMatchObject({ fault: "unavailable" });
   });
 
   it("with leases that it gave out before gives none out twice, and lets the worker rest", async () => {
     let given: unknown[] = [lease("1"), lease("1"), {}, null];
-    const { storage, calls } = await storageOf((draft) => void (draft.queue["claim"] = async () => given));
+    const { storage, calls } = await storageOf((draft) => void (draft.queue["claim"] = async () => given as never));
     expect(await storage.queue.claim(claim)).toEqual([lease("1")]);
     await expect(storage.queue.claim(claim)).rejects.toMatchObject({ fault: "unavailable" });
     given = [lease("1"), lease("2")];
