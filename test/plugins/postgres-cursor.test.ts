@@ -211,6 +211,57 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     expect(made.source.readiness?.()).toContain("is in another database than before");
   });
 
+  it.each([
+    ["has another digit", (text: string) => text.replace('"id":"2"', '"id":"4"')],
+    ["is torn", (text: string) => text.slice(0, text.length / 2)],
+    ["is JSON of another kind", () => "null"],
+  ])("passes over nothing when its cursor %s, and says what to do", async (_, damage) => {
+    const name = await table();
+    const storage = shelf();
+    const { intake, told } = desk();
+    const first = await bench(name, { storage });
+    await add(name, event(), event());
+    await first.source.start(intake.accept, info);
+    await until(() => first.cursor()?.id === "2");
+    await first.source.stop();
+    await add(name, event(), event());
+    const [key, text] = [`cursor:${name}`, storage.rows.get(`cursor:${name}`) ?? ""];
+    expect(damage(text)).not.toBe(text);
+    storage.rows.set(key, damage(text));
+    const second = await bench(name, { storage });
+    await second.source.start(intake.accept, info);
+    await until(() => second.source.readiness?.() !== undefined);
+    expect(second.source.readiness?.()).toContain(`its place in ${name} is damaged`);
+    await second.source.stop();
+    expect(told).toHaveLength(2);
+    // Once it is as it was, it goes on behind it.
+    storage.rows.set(key, text);
+    const third = await bench(name, { storage });
+    await third.source.start(intake.accept, info);
+    await until(() => told.length === 4);
+    await third.source.stop();
+  });
+
+  it("goes on behind a cursor that version 0.1.0 has written", async () => {
+    const name = await table();
+    const storage = shelf();
+    const { intake, told } = desk();
+    const first = await bench(name, { storage });
+    await add(name, event(), event());
+    await first.source.start(intake.accept, info);
+    await until(() => first.cursor()?.id === "2");
+    await first.source.stop();
+    const { tx, id } = first.cursor() ?? {};
+    storage.rows.set(`cursor:${name}`, JSON.stringify({ tx, id }));
+    await add(name, event());
+    const second = await bench(name, { storage });
+    await second.source.start(intake.accept, info);
+    await until(() => second.cursor()?.id === "3");
+    await second.source.stop();
+    expect(told.map((one) => one.id)).toEqual([1, 2, 3].map((n) => `${name}-${n}`));
+    expect(second.metrics.counted.has("source_redelivered postgres")).toBe(false);
+  });
+
   it("is stored once and whole by a relay that is killed again and again", async () => {
     const [name, total] = [await table(), 9_000];
     // In transactions of their own, so that the cursor has places to be at.

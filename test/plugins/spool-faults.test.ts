@@ -122,6 +122,91 @@ describe("a crash", () => {
   });
 });
 
+describe("what is noted about a file", () => {
+  /** A file of which two batches are stored and noted, by a life that is over. */
+  async function halfStored() {
+    const storage = shelf();
+    const intake = desk();
+    const first = await spoolBench({ storage });
+    let commits = 0;
+    intake.shelf.before = () => {
+      if (++commits > 2) throw new StorageError("unavailable", "gone");
+    };
+    await first.drop("big", lines(5_000));
+    await first.source.start(intake.intake.accept, info);
+    expect(await first.next()).toBe("waits");
+    await first.source.stop();
+    intake.shelf.before = () => {};
+    const [[key, text] = ["", ""]] = storage.rows;
+    return { storage, intake, dir: first.dir, key, text };
+  }
+
+  const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
+    ["has another digit", (text) => text.replace("2000", "9000")],
+    ["is torn", (text) => text.slice(0, text.length / 2)],
+    ["is garbage", () => "\u0000"],
+    ["is JSON of another kind", () => "null"],
+  ];
+
+  it.each(DAMAGES)("and %s loses no line of it, keeps it from nothing, and is said", async (_, damage) => {
+    const { storage, intake, dir, key, text } = await halfStored();
+    expect(damage(text)).not.toBe(text);
+    storage.rows.set(key, damage(text));
+    const second = await spoolBench({ storage, dir });
+    await second.source.start(intake.intake.accept, info);
+    expect(await second.next()).toBe("stored");
+    await second.source.stop();
+    expect(stored(intake)).toHaveLength(5_000);
+    expect(storage.rows.size).toBe(0);
+    expect(second.log.lines.map(({ message }) => message)).toContain("what is noted about a spool file is damaged");
+  });
+
+  it("and cannot be read from the storage loses no line of it either", async () => {
+    const { storage, intake, dir } = await halfStored();
+    const getItem = () => Promise.reject(new StorageError("broken", "a page of the file is damaged"));
+    const second = await spoolBench({ storage: { ...storage, getItem }, dir });
+    await second.source.start(intake.intake.accept, info);
+    expect(await second.next()).toBe("stored");
+    await second.source.stop();
+    expect(stored(intake)).toHaveLength(5_000);
+  });
+
+  it.each(DAMAGES)("that is gone and %s is dropped, and stops no look at the folder", async (_, damage) => {
+    const { storage, intake, dir, key, text } = await halfStored();
+    storage.rows.set(key, damage(text));
+    await rm(join(dir, "big"));
+    const second = await spoolBench({ storage, dir });
+    await second.source.start(intake.intake.accept, info);
+    await second.clock.whenSleeping();
+    await second.source.stop();
+    expect(storage.rows.size).toBe(0);
+    expect(second.log.lines.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("was noted by version 0.1.0, and counts", async () => {
+    const { storage, intake, dir, key, text } = await halfStored();
+    const { stored: ranges, file } = JSON.parse(text) as Record<string, unknown>;
+    for (const old of [{ stored: ranges, file }, ranges]) {
+      storage.rows.set(key, JSON.stringify(old));
+      let asked = 0;
+      const second = await spoolBench({ storage, dir });
+      await second.source.start(() => {
+        asked++;
+        return Promise.reject(new StorageError("unavailable", "gone"));
+      }, info);
+      expect(await second.next()).toBe("waits");
+      await second.source.stop();
+      expect(asked).toBe(1);
+    }
+    const third = await spoolBench({ storage, dir });
+    await intake.clock.advance(3 * 86_400_000);
+    await third.source.start(intake.intake.accept, info);
+    expect(await third.next()).toBe("stored");
+    await third.source.stop();
+    expect(stored(intake)).toHaveLength(5_000);
+  });
+});
+
 describe("a file that is dropped under the name of one that is being taken in", () => {
   it.each([
     ["stored", lines(3), 5],

@@ -2,6 +2,7 @@
  * Reads a growing table and writes nothing to it. Rows are read in the order of their transactions and ids, and only those
  * of transactions that began before every open one: a transaction that commits late still comes after the cursor.
  */
+import { verified, withChecksum } from "../../../core/model/checksum.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
@@ -107,7 +108,7 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
    * and this node goes on behind it.
    */
   async function move(next: Cursor): Promise<void> {
-    const value = JSON.stringify(next);
+    const value = encodeCursor(next);
     for (;;) {
       try {
         await storage.commit([{ op: "put", key, value, if: stored ?? null }]);
@@ -123,7 +124,9 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
 
   async function look(): Promise<void> {
     stored = await storage.getItem(key);
-    cursor = stored === undefined ? undefined : (JSON.parse(stored) as Cursor);
+    cursor = stored === undefined ? undefined : decodeCursor(stored);
+    if (stored !== undefined && cursor === undefined)
+      throw new Error(`its place in ${table} is damaged: give the source a new name to read the table from its start`);
   }
 
   return {
@@ -139,6 +142,19 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
     drain,
     close: () => Promise.resolve(),
   };
+}
+
+/** Encodes JSON, its checksum first: behind a changed digit, rows would be passed over. */
+const encodeCursor = ({ tx, id }: Cursor): string => withChecksum(JSON.stringify({ tx, id }).slice(1));
+
+/** Returns `undefined` for a damaged one. Version 0.1.0 wrote no checksum. */
+function decodeCursor(text: string): Cursor | undefined {
+  try {
+    const proven = verified(text, '{"tx":');
+    return proven && (JSON.parse(proven.text) as Cursor);
+  } catch {
+    return undefined;
+  }
 }
 
 const placeOf = ({ tx, id }: Columns): Cursor => ({ tx: tx as string, id: id as string });

@@ -3,13 +3,16 @@
  * recognised.
  */
 import { hash } from "node:crypto";
-import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+import { verified, withChecksum } from "../../../core/model/checksum.ts";
+import { StorageError } from "../../../core/model/errors.ts";
+import type { Log, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { TakenFile } from "./folder.ts";
 
 /** First and last line, both included. */
 export type ByteRange = readonly [first: number, last: number];
 
 export interface ReadPosition {
+  /** Returns nothing when the note is damaged: repeats of the last day are known, and no line is lost. */
   read(identity: string): Promise<readonly ByteRange[]>;
   write(identity: string, stored: readonly ByteRange[], file: TakenFile): Promise<void>;
   forget(identity: string): Promise<void>;
@@ -17,31 +20,58 @@ export interface ReadPosition {
   keepOnly(identities: ReadonlySet<string>, gone: (file: TakenFile) => Promise<void>): Promise<void>;
 }
 
-/** What is stored about a file; only its ranges in the first version. */
-type Row = readonly ByteRange[] | { readonly stored: readonly ByteRange[]; readonly file: TakenFile };
+/** What is stored about a file. The first version stored only its ranges, without a checksum. */
+interface Row {
+  readonly stored: readonly ByteRange[];
+  readonly file?: TakenFile;
+}
 
 const PAGE = 500;
 
-export function createProgress(storage: ScopedStorage, dir: string): ReadPosition {
+/** Encodes JSON, its checksum first: a changed digit would count lines as stored that are not. */
+const encodeRow = (row: Row): string => withChecksum(JSON.stringify(row).slice(1));
+
+/** Returns `undefined` for a damaged row. */
+function decodeRow(text: string): Row | undefined {
+  try {
+    if (text.startsWith("[")) return { stored: JSON.parse(text) as readonly ByteRange[] };
+    const proven = verified(text, '{"stored":');
+    return proven && (JSON.parse(proven.text) as Row);
+  } catch {
+    return undefined;
+  }
+}
+
+export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Log, "warn">): ReadPosition {
   const prefix = `${hash("sha256", dir, "hex").slice(0, 16)}:`;
+
+  function damaged(key: string): undefined {
+    log.warn("what is noted about a spool file is damaged", { source: "spool", key });
+  }
+
   return {
     async read(identity) {
-      const text = await storage.getItem(prefix + identity);
-      if (text === undefined) return [];
-      const row = JSON.parse(text) as Row;
-      return "stored" in row ? row.stored : row;
+      const key = prefix + identity;
+      try {
+        const text = await storage.getItem(key);
+        return text === undefined ? [] : ((decodeRow(text) ?? damaged(key))?.stored ?? []);
+      } catch (error) {
+        if (!(error instanceof StorageError && error.fault === "broken")) throw error;
+        damaged(key);
+        return [];
+      }
     },
     write: (identity, stored, file) =>
-      storage.commit([{ op: "put", key: prefix + identity, value: JSON.stringify({ stored, file } satisfies Row) }]),
+      storage.commit([{ op: "put", key: prefix + identity, value: encodeRow({ stored, file }) }]),
     forget: (identity) => storage.commit([{ op: "delete", key: prefix + identity }]),
     async keepOnly(identities, forgotten) {
       let after: string | undefined;
       for (;;) {
         const page = await storage.range(prefix, { after, limit: PAGE });
         const gone = page.filter(({ key }) => !identities.has(key.slice(prefix.length)));
-        for (const { value } of gone) {
-          const row = JSON.parse(value) as Row;
-          if ("file" in row) await forgotten(row.file);
+        for (const { key, value } of gone) {
+          const row = decodeRow(value) ?? damaged(key);
+          if (row?.file !== undefined) await forgotten(row.file);
         }
         if (gone.length > 0) await storage.commit(gone.map(({ key }) => ({ op: "delete", key })));
         if (page.length < PAGE) return;

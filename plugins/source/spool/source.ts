@@ -34,7 +34,7 @@ export async function startSpool(
 }
 
 function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, storage }: PluginContext): Source {
-  const progress = createProgress(storage, folder.dir);
+  const progress = createProgress(storage, folder.dir, log);
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
   let watcher: FSWatcher | undefined;
