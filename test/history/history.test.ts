@@ -245,6 +245,31 @@ describe("a list", () => {
     expect(await attempts.page("key_2", event.id, sub.id, { before: undefined, limit: 5 })).toBeUndefined();
   });
 
+  it("leaves out the attempts of a cycle whose record is damaged, and pages through the others", async () => {
+    const { store, attempts } = room();
+    const event = eventAt(NOW, 1);
+    const attempt = (cycle: number) => ({ cycle, number: 1, startedAt: NOW, durationMs: 1 });
+    store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+    const text = (cycle: number): string => encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle)] }));
+    for (const cycle of [0, 1, 2, 3, 4]) store.rows.set(attemptsKey(sub.id, event.ordinal, cycle), text(cycle));
+    // A changed digit, garbage, and what is another cycle's.
+    store.rows.set(attemptsKey(sub.id, event.ordinal, 1), text(1).replace('"durationMs":1', '"durationMs":7'));
+    store.rows.set(attemptsKey(sub.id, event.ordinal, 2), "\u0000");
+    store.rows.set(attemptsKey(sub.id, event.ordinal, 3), text(0));
+    const record = deliveryOf(event, { cycle: 5, attempts: [attempt(5)] });
+    store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(record));
+    for (const limit of [1, 2, 50]) {
+      const found: number[] = [];
+      for (let before: number | undefined; ;) {
+        const page = await attempts.page("key_1", event.id, sub.id, { before, limit });
+        found.push(...(page?.attempts ?? []).map(({ cycle }) => cycle));
+        if (page?.next === undefined) break;
+        before = page.next;
+      }
+      expect(found).toEqual([5, 4, 0]);
+    }
+  });
+
   it("is not confused by a first attempt that ends while it reads", async () => {
     const { store, history } = room();
     const event = eventAt(NOW, 1);
