@@ -315,6 +315,28 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     },
   );
 
+  law("looks at once when it has a connection again: what it finds may be another Redis", async (bench) => {
+    const node = await bench.server();
+    // By itself it would look after hours.
+    const hours = pacedClock((ms) => (ms >= 2_000 ? ms * 1_000 : ms));
+    const storage = await bench.open({ url: node.url }, { clock: hours });
+    expect(storage.durability).toBe("fsync");
+    await node.command("CONFIG", "SET", "appendfsync", "everysec");
+    await node.command("CLIENT", "KILL", "TYPE", "normal");
+    await until(async () => storage.durability === "volatile");
+  });
+
+  law("calls a cluster volatile that commits wait for no replica of: another node may take over", async (bench) => {
+    const nodes = await startCluster(3);
+    for (const node of nodes) {
+      bench.keep(node);
+      for (const [name, value] of Object.entries(SAFE)) await node.command("CONFIG", "SET", name, value);
+    }
+    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const storage = await bench.open({ cluster, prefix: "c" });
+    expect(await storage.status()).toMatchObject({ appendfsync: "always", replicas: 0, durability: "volatile" });
+  });
+
   law("says, and calls it volatile, when Redis is told to throw data away while it runs", async (bench) => {
     const node = await bench.server({ ...SAFE, maxmemory: "64mb" });
     const storage = await bench.open({ url: node.url }, { clock: pacedClock(hurried(4_000)) });
