@@ -97,3 +97,28 @@ it("a damaged subscription with a held delivery does not keep up the forgotten o
   await damage(test, "key_a", "sub_a");
   expect(await skipForgotten(test.storage)).toBe(1);
 });
+
+it("an untried delivery whose due line is garbage fails under its own key, and a replay sends it", async () => {
+  const clock = testClock();
+  const before = await memory().setup(pluginContext(clock, "/nonexistent"));
+  let id = "";
+  {
+    await using test = await testPath({ clock, storage: before });
+    await test.subscribe();
+    id = await test.publish();
+  }
+  // Another life: what was known of the line in memory is gone.
+  const storage = await memory().setup(pluginContext(clock, "/nonexistent"));
+  const rows = await before.range("", { limit: 1_000 });
+  await storage.commit(
+    rows.map(({ key, value }) => ({ op: "put", key, value: key.startsWith("due:") ? "\u0000" : value })),
+  );
+  await using test = await testPath({ clock, storage });
+  await test.start();
+  await until(async () => (await storage.range("due:")).length === 0);
+  const [one] = (await test.parts.history.event("key_1", id))?.deliveries ?? [];
+  expect(one?.delivery).toMatchObject({ keyId: "key_1", status: "failed", reason: "record_damaged" });
+  expect(test.sent).toEqual([]);
+  expect(await test.parts.replay.event("key_1", id)).toBe(1);
+  await test.whenSent(1);
+});
