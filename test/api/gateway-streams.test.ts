@@ -168,6 +168,21 @@ describe("the line to the upstream", () => {
     await upstream[Symbol.asyncDispose]();
   });
 
+  it("takes any number of bodies from one caller that are read first, each after the other", async () => {
+    await using upstream = await startUpstream();
+    const limits = { concurrency: 2, trustedProxies: ["127.0.0.1"], rows };
+    await using gateway = await startGateway({ upstream: upstream.url, ...limits });
+    const slow = await stalled(gateway.port, from(1));
+    await until(() => upstream.connections() >= 1);
+    // What they hold while they wait is 32 MiB in all, and a third of what is free for one caller.
+    const headers = { ...KEY, "X-Forwarded-For": "192.0.2.1" };
+    for (let n = 0; n < 16; n++) {
+      const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers, body: "x".repeat(MIB) });
+      expect(got.status).toBe(200);
+    }
+    slow.destroy();
+  });
+
   it("has an eighth of its places for one key, and for one address", async () => {
     const waiting: ServerResponse[] = [];
     await using upstream = await startUpstream((_req, res) => void waiting.push(res));
