@@ -178,6 +178,14 @@ describe("the stream of a key", () => {
     expect([head.status, head.text]).toEqual([200, ""]);
   });
 
+  it("takes no place for HEAD", async () => {
+    await using api = await serve({ more: { feed: feed() } });
+    for (let n = 0; n < 25; n++) expect((await api.ask("HEAD", TARGET)).status).toBe(200);
+    const stream = await open(api.port, TARGET);
+    expect(stream.status).toBe(200);
+    stream.leave();
+  });
+
   it("does not keep the relay from stopping", async () => {
     const told = feed();
     const api = await serve({ more: { feed: told } });
