@@ -133,6 +133,17 @@ export function queueLaws(bench: Bench): void {
     expect(count(await claim(storage.queue, { perSubscription: 8, busy: new Map() }))).toEqual({ sub_a: 8 });
   });
 
+  law("serves those behind any number of subscriptions that have enough under way", async () => {
+    const storage = await open();
+    const full = Array.from({ length: 9 }, (_, i) => `full${i}`);
+    await enqueue(storage, ...full.map((name, i) => due(name, i, now() - 10)));
+    await enqueue(storage, due("free", 10, now()), due("open", 11, now()));
+    const busy = new Map(full.map((name) => [`sub_${name}`, 1]));
+    const served = [];
+    for (let n = 0; n < 2; n++) served.push(...(await claim(storage.queue, { limit: 1, perSubscription: 1, busy })));
+    expect(count(served)).toEqual({ sub_free: 1, sub_open: 1 });
+  });
+
   law("knows a line only once, however often it is told", async () => {
     const storage = await open();
     const one = due("a", 1, now());
