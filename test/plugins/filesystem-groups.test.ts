@@ -48,3 +48,37 @@ it("a group longer than any text is written in pieces", () => {
   expect(bytes).toBeGreaterThan(520 << 20);
   expect(largest).toBeLessThan(4 << 20);
 });
+
+it("commits are refused, and wait for nothing, while the files are far behind and cannot follow", async () => {
+  const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  // A commit that tried until there is room would be taken in the end.
+  let tries = 100;
+  const files = {
+    apply: async () => {
+      if (tries-- > 0) throw full;
+    },
+    read: async () => undefined,
+  };
+  const journal = {
+    uncertain: false,
+    append: async () => undefined,
+    rotate: async () => [],
+    drop: async () => undefined,
+    close: async () => undefined,
+  };
+  const store = new Store({
+    journal: journal as unknown as Journal,
+    files: files as unknown as Files,
+    overlay: new Overlay(),
+    clock: testClock(),
+    log: quietLog(),
+  });
+  // As much as the files may be behind.
+  const value = "x".repeat(8 << 20);
+  for (let n = 0; n < 4; n++) await store.commit([{ op: "put", key: `event:k:${n}`, value }]);
+  await expect(store.commit([{ op: "put", key: "event:k:4", value: "x" }])).rejects.toMatchObject({ fault: "full" });
+  expect(await store.get("event:k:4")).toBeUndefined();
+  tries = 0;
+  await store.commit([{ op: "put", key: "event:k:5", value: "x" }]);
+  await store.close();
+});
