@@ -1,7 +1,10 @@
 // Retention removes an old failed delivery that holds up its sequence: those behind it wait until a skip.
 import { expect, it } from "vitest";
+import { memory } from "../../plugins/storage/memory.ts";
 import { heldOfSubscription, skipHeld } from "../../core/records/held.ts";
+import { testClock } from "../support/clock.ts";
 import { replied, testPath } from "../support/path.ts";
+import { pluginContext } from "../support/plugin-context.ts";
 import { faults } from "../support/wide.ts";
 
 const DAY = 86_400_000;
@@ -37,4 +40,33 @@ it.each([
   await test.whenSent(7);
   expect(ordered()).toBe(2);
   expect(await faults(test.storage)).toEqual([]);
+});
+
+it("a delivery in order that ended with its subscription stays until it has passed its turn on", async () => {
+  const clock = testClock();
+  const storage = await memory().setup(pluginContext(clock, "/nonexistent"));
+  let later = "";
+  {
+    await using test = await testPath({ clock, storage, retry: { firstDelayMs: 3_600_000, factor: 1 } });
+    const given = { url: URL, events: ["first", "later"], ordered: true } as const;
+    const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
+    test.otherwise = replied(500);
+    await test.start();
+    await test.publish("first");
+    await test.whenSent(1);
+    await test.clock.advance(0);
+    await test.parts.dispatcher.stop(0);
+    // Its cycle ends with this, though nothing has been written of it.
+    await test.parts.subscriptions.update("key_1", subscription.id, { status: "disabled" }, ACTOR);
+    await test.parts.subscriptions.update("key_1", subscription.id, { status: "active" }, ACTOR);
+    later = await test.publish("later");
+    await test.clock.advance(3 * DAY);
+    const signal = new AbortController().signal;
+    await test.parts.retention.run({ failedAfterMs: DAY, deliveredAfterMs: DAY }, signal);
+  }
+  await using test = await testPath({ clock, storage });
+  await test.start();
+  await test.clock.advance(60_000);
+  expect(test.sent.map(({ headers }) => headers["webhook-id"])).toEqual([later]);
+  expect(await faults(storage)).toEqual([]);
 });
