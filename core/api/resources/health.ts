@@ -1,6 +1,7 @@
 /** The probes: `/healthz` (the process runs) and `/readyz` (it can serve). */
 import { z } from "zod";
 import { isoTime } from "../../model/time.ts";
+import { withoutAddresses } from "../../model/without-addresses.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route } from "../../ports/route.ts";
 import { envelope } from "../http/reply.ts";
@@ -30,6 +31,15 @@ const parts = z.record(
 );
 const status = z.enum(["ready", "degraded", "not ready"]);
 const ready = z.strictObject({ data: z.strictObject({ status, parts }), meta });
+
+/** Anyone may ask: what a driver says of its server is shown without addresses. The log has them. */
+function shown(parts: Readonly<Record<string, HealthPart>>): Readonly<Record<string, HealthPart>> {
+  const all = Object.entries(parts).map(([name, { state, ...part }]) => [
+    name,
+    { ...part, ...(state !== undefined && { state: withoutAddresses(state) }) },
+  ]);
+  return Object.fromEntries(all) as Record<string, HealthPart>;
+}
 
 export function healthRoutes(deps: {
   readonly clock: Pick<Clock, "now">;
@@ -61,7 +71,7 @@ export function healthRoutes(deps: {
         ],
       },
       async handle() {
-        const parts = await readiness();
+        const parts = shown(await readiness());
         const ready = isReady(parts);
         const whole = Object.values(parts).every((part) => part.ready);
         const data = { status: whole ? "ready" : ready ? "degraded" : "not ready", parts };

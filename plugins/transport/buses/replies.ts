@@ -1,4 +1,5 @@
 /** The replies of a bus: it has no status codes, so a confirmed message is 200 and everything else says what happened. */
+import { withoutAddresses } from "../../../core/model/without-addresses.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 
 /** The bus has the message. The text names where: people see it as the response. */
@@ -13,27 +14,9 @@ export const confirmed = (text: string): Reply => ({
 export const refused = (detail: string): Reply => ({ kind: "error", error: "protocol", detail: detail.slice(0, 300) });
 
 /**
- * An address: a node such as `rabbit@host`, a host with its port, or an IP address. The key of a stream (`orders:paid`) is
- * none.
+ * The bus does not take the message, in its own words. They are shown to the subscriber, who chooses a destination and learns
+ * no address: a node that moved a stream or is down is named with its own, and a mail server names the one behind it.
  */
-const ADDRESS = new RegExp(
-  [
-    String.raw`(?<![\w.-])[\w.-]+@[\w.-]*\w`,
-    String.raw`\[[0-9a-f:.]*:[0-9a-f:.]*\](?::\d+)?`,
-    String.raw`(?<![\w:.])(?:[0-9a-f]{0,4}:){2,}[0-9a-f]{1,4}(?:(?:\.\d{1,3}){3})?(?::\d+)?(?![\w:])`,
-    String.raw`(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])`,
-    String.raw`(?<![\w.:-])[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}(?![\w.:-])`,
-  ].join("|"),
-  "gi",
-);
-
-/**
- * What a bus says is shown to the subscriber, who chooses a destination and learns no address: a node that moved a stream
- * or is down is named with its own, and a mail server names the one behind it.
- */
-const withoutAddresses = (words: string): string => words.replaceAll(ADDRESS, "…");
-
-/** The bus does not take the message, in its own words. */
 export const refusedBy = (words: string): Reply => refused(withoutAddresses(words));
 
 /** The bus has the message, in its own words. */
