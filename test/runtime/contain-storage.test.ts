@@ -141,3 +141,37 @@ describe("a storage that answers wrongly", () => {
     expect(storage.durability).toBe("volatile");
   });
 });
+
+describe("a storage that does not answer", () => {
+  it("is named with the call, again and again, and its answer still counts", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { storage, clock, calls } = await storageOf((draft) => void (draft.commit = () => promise));
+    let stored = false;
+    const committing = storage.commit([]).then(() => void (stored = true));
+    await clock.advance(20_000);
+    expect(calls()).toEqual([]);
+    await clock.advance(20_000);
+    expect(calls()).toEqual(["commit"]);
+    await clock.advance(200_000);
+    expect(calls().length).toBeGreaterThan(2);
+    expect(stored).toBe(false);
+    resolve();
+    await committing;
+    const before = calls().length;
+    await clock.advance(200_000);
+    expect(calls().length).toBe(before);
+  });
+
+  it("is not named for waiting for work, nor after it was let go", async () => {
+    const { storage, clock, calls } = await storageOf((draft) => {
+      draft.queue["wake"] = () => never();
+      draft.getItem = () => never();
+    });
+    void storage.queue.wake(new AbortController().signal);
+    void storage.getItem("a:1");
+    await clock.advance(20_000);
+    await storage.dispose();
+    await clock.advance(200_000);
+    expect(calls()).toEqual([]);
+  });
+});

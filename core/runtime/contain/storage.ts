@@ -9,6 +9,7 @@ import { bound } from "../storage-watch.ts";
 import type { PluginName } from "./incidents.ts";
 import { isEntries, isLease, isTexts, nextLeases, type Judge } from "./storage-answers.ts";
 import { thrownError, thrownText } from "./thrown.ts";
+import { createUnanswered } from "./unanswered.ts";
 import { checkPort, wallOf, type Walls } from "./wall.ts";
 
 const METHODS = ["getItem", "getMany", "commit", "range", "watch", "status", "dispose"];
@@ -20,6 +21,9 @@ const KNOWN = [StorageError, ConflictError, LeaseLostError, DamagedRecordError];
 /** Longest wait for what the probes, the metrics and the check of the free space ask. */
 const SOON_MS = 2_000;
 
+/** Calls that may take as long as they take: one waits for work, one reads all lines, one ends everything. */
+const PATIENT: ReadonlySet<string> = new Set(["queue.wake", "queue.sweep", "dispose"]);
+
 const isObject: Judge = (value) => typeof value === "object" && value !== null;
 
 /** @throws StartError 78 when it is no storage */
@@ -29,6 +33,7 @@ export function containStorage(storage: Storage, plugin: PluginName, walls: Wall
   checkPort(storage.counters, plugin, ["take", "giveBack"], "counters.");
   const { queue, counters, nodes } = storage;
   const { inside, outside, note, tell, deadlines } = wallOf(plugin, walls);
+  const unanswered = createUnanswered(walls.clock, note);
 
   /** What the relay gets for what the storage threw. Its name goes along: nobody else's part is to be blamed for it. */
   function failed(call: string, error: unknown, fault: StorageFault): Error {
@@ -56,7 +61,9 @@ export function containStorage(storage: Storage, plugin: PluginName, walls: Wall
       throw failed(call, error, fault);
     };
     try {
-      return Promise.resolve(inside(work)).then(judged, refused);
+      const answer = Promise.resolve(inside(work)).then(judged, refused);
+      if (!PATIENT.has(call)) unanswered.watch(call, answer);
+      return answer;
     } catch (error) {
       return Promise.reject(failed(call, error, fault));
     }
@@ -154,7 +161,10 @@ export function containStorage(storage: Storage, plugin: PluginName, walls: Wall
     }),
     status: () => askSoon("status", () => storage.status(), isObject),
     ...(room && { room: () => askSoon("room", () => room.call(storage)) }),
-    dispose: () => ask("dispose", () => storage.dispose()),
+    dispose() {
+      unanswered.end();
+      return ask("dispose", () => storage.dispose());
+    },
     queue: bound(queue, watchedQueue),
     counters: bound(counters, watchedCounters),
     ...(nodes && { nodes: bound(nodes, watchedNodes ?? {}) }),
