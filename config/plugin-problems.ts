@@ -28,11 +28,12 @@ export function pluginProblems(
   const found: ConfigProblem[] = [];
   const around = { env, configDir: plan.configDir };
   const declared = new Map<string, MetricDeclaration>();
+  const owners = new Map<string, string>();
   for (const [place, plugin] of pluginsOf(plan)) {
     const add = (path: string, message: string): void => void found.push({ path: `${place}.${path}`, message });
     try {
       for (const { path, message } of secretProblems(plugin, around)) add(path, message);
-      for (const { path, message } of plugin.fileProblems?.(plan.configDir) ?? []) add(path, message);
+      for (const { path, message } of said(plugin.fileProblems?.(plan.configDir))) add(path, message);
       for (const [path, schedule] of Object.entries(plugin.schedules ?? {}))
         if (!cronValid(schedule))
           add(path, `of the plug-in ${plugin.name} is no cron expression that can be run: ${schedule}`);
@@ -45,23 +46,22 @@ export function pluginProblems(
         else if (shapeOf(first) !== shapeOf(metric))
           add(`metrics[${i}]`, `${metric.name} is declared in another way by another plug-in`);
       }
+      const { name, once, routes = [] } = plugin;
+      if (!Array.isArray(routes)) throw new TypeError("its routes are no list");
+      for (const route of routes) {
+        if (typeof route !== "string") throw new TypeError("a route of it is no text");
+        const owner = owners.get(sameRoute(route));
+        // That one which may be named only once is named twice is a problem already.
+        if (owner !== undefined && !(once === true && owner === name))
+          found.push({ path: place, message: `the plug-ins ${owner} and ${name} both serve ${route}` });
+        owners.set(sameRoute(route), name);
+      }
     } catch (error) {
       // Text of an exception may hold what the options hold.
       found.push({
         path: place,
         message: `the plug-in ${plugin.name} cannot be looked at: ${hidden(error, plugin, around)}`,
       });
-    }
-  }
-  const owners = new Map<string, string>();
-  for (const [place, { name, once, routes = [] }] of pluginsOf(plan)) {
-    for (const route of routes) {
-      if (typeof route !== "string") continue;
-      const owner = owners.get(sameRoute(route));
-      // That one which may be named only once is named twice is a problem already.
-      if (owner !== undefined && !(once === true && owner === name))
-        found.push({ path: place, message: `the plug-ins ${owner} and ${name} both serve ${route}` });
-      owners.set(sameRoute(route), name);
     }
   }
   const parts = partNames(plan);
@@ -71,6 +71,14 @@ export function pluginProblems(
     found.push({ path: `server.readyNeeds[${i}]`, message });
   }
   return found;
+}
+
+/** What a plug-in says of itself. @throws TypeError when it is no list of texts with their places */
+export function said(given: readonly ConfigProblem[] | undefined): readonly ConfigProblem[] {
+  return (given ?? []).map(({ path, message }) => {
+    if (typeof path !== "string" || typeof message !== "string") throw new TypeError("it says no { path, message }");
+    return { path, message };
+  });
 }
 
 /** What a plug-in throws, with its secret options masked. */

@@ -1,7 +1,7 @@
 /** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
 import type { Plan } from "../core/ports/plan.ts";
 import { misspelt, type Environment } from "./environment.ts";
-import { hidden, pluginsOf } from "./plugin-problems.ts";
+import { hidden, pluginsOf, said } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 
 /** A shorter token can be guessed. */
@@ -26,7 +26,7 @@ export function configWarnings(plan: Plan, env: Environment = {}): readonly Conf
   }
   for (const [place, plugin] of pluginsOf(plan)) {
     try {
-      for (const { path, message } of plugin.warnings?.(plan.configDir) ?? [])
+      for (const { path, message } of said(plugin.warnings?.(plan.configDir)))
         found.push({ path: path === "" ? place : `${place}.${path}`, message });
     } catch (error) {
       const why = hidden(error, plugin, { env, configDir: plan.configDir });

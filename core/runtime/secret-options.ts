@@ -68,13 +68,19 @@ export function createSecretOptions(around: SecretSurroundings): SecretOptions {
   return {
     of(plugin) {
       const values = new Map<string, string>();
+      let problem: string | undefined;
       for (const [path, option] of Object.entries(plugin.secrets ?? {})) {
         if (option === undefined) continue;
         const read = readSecret(option, around);
-        if ("problem" in read) throw new StartError(78, `${nameOf(plugin)} cannot start: ${path}: ${read.problem}`);
+        if ("problem" in read) {
+          problem ??= `${path}: ${read.problem}`;
+          continue;
+        }
         values.set(path, read.value);
         for (const form of formsOf(read.value)) hidden.add(form);
       }
+      // Only now, so that those behind it are hidden as well.
+      if (problem !== undefined) throw new StartError(78, `${nameOf(plugin)} cannot start: ${problem}`);
       return (path) => {
         const value = values.get(path);
         if (value === undefined) throw new StartError(78, `${nameOf(plugin)} needs the option ${path}`);
