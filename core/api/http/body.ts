@@ -102,6 +102,11 @@ export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
   return bytes;
 }
+/** The length that the body is said to have; 0 where it comes in chunks. */
+const announcedBy = (req: IncomingMessage): number => Number(req.headers["content-length"] ?? 0);
+/** Why the body is refused before it is read; undefined when it is not. */
+export const overlong = (req: IncomingMessage, maxBytes: number): Problem | undefined =>
+  announcedBy(req) > maxBytes ? tooLarge(maxBytes) : undefined;
 const noRoom = (): Problem =>
   new Problem("PROVIDER_BACKPRESSURE", "Too many bodies are under way. Send this one again later.", {
     retryAfter: RETRY_AFTER_S,
@@ -115,7 +120,7 @@ const noRoom = (): Problem =>
  */
 export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const announced = Number(req.headers["content-length"] ?? 0);
+    const announced = announcedBy(req);
     if (announced > maxBytes) return reject(tooLarge(maxBytes));
     let pieces: Pieces | undefined = new Pieces();
     const refuse = (problem: Problem): void => {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
-import { atMost, Gone, HeldBody, readBody } from "./body.ts";
+import { atMost, Gone, HeldBody, overlong, readBody } from "./body.ts";
 import type { BodyBudgets } from "./body-budget.ts";
 
 /** Each request has one `Call`. It is a class so that a request makes no closures. */
@@ -60,6 +60,9 @@ export class Call implements RouteRequest {
 
   body(maxBytes: number, caller?: string): Promise<Uint8Array> {
     if (this.#whole !== undefined) return this.#whole.then((bytes) => atMost(bytes, maxBytes));
+    const refused = overlong(this.req, maxBytes);
+    // Nothing of it is read, so one who takes more can still have it.
+    if (refused !== undefined) return Promise.reject(refused);
     this.#held ??= new HeldBody(this.#budgets.of(maxBytes), () => {
       const address = addressGroup(this.address);
       return caller === undefined ? [address] : [address, caller];
