@@ -314,7 +314,7 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
   // RabbitMQ starts in it, which takes minutes on a busy machine.
   it(
     "stores every message once when the server is killed in mid-stream and started again",
-    { timeout: 400_000 },
+    { timeout: 500_000 },
     async () => {
       const queue = await newQueue();
       await server.wrote(queue);
@@ -333,7 +333,8 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
       await eventually("the source notices", () => source.readiness?.() !== undefined, 60_000);
       await server.start();
       await dial();
-      await eventually("the source is connected", () => source.readiness?.() === undefined, 60_000);
+      // A server that has just started may take longer over a handshake than the source waits, and its next try comes half a minute later.
+      await eventually("the source is connected", () => source.readiness?.() === undefined, 180_000);
       const state = () => `${desk.told.length} of ${total}, ${source.readiness?.() ?? "ready"}`;
       await eventually("all are stored", () => desk.told.length >= total, 120_000).catch(async (error: Error) => {
         throw new Error(`${error.message}: ${state()}, ${await waiting(queue)} in the queue`);
