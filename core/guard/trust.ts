@@ -58,8 +58,8 @@ export function trust(ca: string | undefined): Trust {
   const identities = new WeakMap<TlsIdentity, Known>();
   const contexts = new Map<string, SecureContext>();
   const withIssuers = new Map<string, SecureContext>();
-  /** How many issuers the contexts hold that all others share. */
-  const held = new Map<string, number>();
+  /** What all others share, and how many issuers it holds. As many are kept as of the other contexts. */
+  const shared = new Map<string, { readonly context: SecureContext; readonly issuers: number }>();
   let authorities: readonly string[] | undefined;
   let common: TrustedContext | undefined;
   let made = 0;
@@ -96,13 +96,12 @@ export function trust(ca: string | undefined): Trust {
       withIssuers.set(name, context);
       return context;
     }
-    const shared = `${alike} any`;
-    const before = held.get(shared) ?? 0;
-    if (before + issuers.length > MOST_ISSUERS) contexts.delete(shared);
-    const context = kept(shared, own);
-    (context.context as Shown).setCert(all);
-    held.set(shared, (before + issuers.length > MOST_ISSUERS ? 0 : before) + issuers.length);
-    return context;
+    const before = shared.get(alike);
+    const fits = before !== undefined && before.issuers + issuers.length <= MOST_ISSUERS;
+    const now = fits ? before : { context: make(own), issuers: 0 };
+    (now.context.context as Shown).setCert(all);
+    setNewest(shared, alike, { context: now.context, issuers: now.issuers + issuers.length }, KEPT);
+    return now.context;
   };
 
   return (identity) => {
