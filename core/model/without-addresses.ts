@@ -1,7 +1,7 @@
 /** Takes addresses out of what other systems say of themselves, where it is shown to people who are to learn none. */
 
 /**
- * An address: a node such as `rabbit@host`, a host with its port, or an IP address. The key of a stream (`orders:paid`) is
+ * An address: a node such as `rabbit@host`, a host with its port, an IP address, or a host that DNS does not know. The key of a stream (`orders:paid`) is
  * none.
  */
 const ADDRESS = new RegExp(
@@ -11,6 +11,7 @@ const ADDRESS = new RegExp(
     String.raw`(?<![\w:.])(?:[0-9a-f]{0,4}:){2,}[0-9a-f]{1,4}(?:(?:\.\d{1,3}){3})?(?::\d+)?(?![\w:])`,
     String.raw`(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])`,
     String.raw`(?<![\w.:-])[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}(?![\w.:-])`,
+    String.raw`(?<=\b(?:ENOTFOUND|EAI_AGAIN) )\S+`,
   ].join("|"),
   "gi",
 );

@@ -7,6 +7,7 @@ it.each([
   ["MOVED 3999 fd00::12:3:6381", "MOVED 3999 …"],
   ["ASK 12 redis-3.internal:6379", "ASK 12 …"],
   ["connect ECONNREFUSED 10.0.0.5", "connect ECONNREFUSED …"],
+  ["getaddrinfo ENOTFOUND rabbit.internal", "getaddrinfo ENOTFOUND …"],
   ["[::1]:5672 has closed the connection", "… has closed the connection"],
   ["home node 'rabbit@mq-1' of durable queue 'q' is down", "home node '…' of durable queue 'q' is down"],
 ])("leaves the address out of %s", (said, shown) => {
