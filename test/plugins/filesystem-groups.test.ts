@@ -8,6 +8,15 @@ import { Store } from "../../plugins/storage/filesystem/store.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
 
+const storeOn = (journal: object, files: object): Store =>
+  new Store({
+    journal: journal as Journal,
+    files: files as Files,
+    overlay: new Overlay(),
+    clock: testClock(),
+    log: quietLog(),
+  });
+
 it("full batches of many publishers at once share no sync beyond what fits into memory, and all are stored", async () => {
   const groups: number[] = [];
   const journal = {
@@ -17,13 +26,7 @@ it("full batches of many publishers at once share no sync beyond what fits into 
     close: async () => undefined,
   };
   const files = { apply: async () => undefined, read: async () => undefined };
-  const store = new Store({
-    journal: journal as unknown as Journal,
-    files: files as unknown as Files,
-    overlay: new Overlay(),
-    clock: testClock(),
-    log: quietLog(),
-  });
+  const store = storeOn(journal, files);
   const value = "x".repeat(MAX_BATCH_BYTES);
   await Promise.all(Array.from({ length: 64 }, (_, n) => store.commit([{ op: "put", key: `event:k:${n}`, value }])));
   expect(groups.reduce((sum, count) => sum + count, 0)).toBe(64);
@@ -66,13 +69,7 @@ it("commits are refused, and wait for nothing, while the files are far behind an
     drop: async () => undefined,
     close: async () => undefined,
   };
-  const store = new Store({
-    journal: journal as unknown as Journal,
-    files: files as unknown as Files,
-    overlay: new Overlay(),
-    clock: testClock(),
-    log: quietLog(),
-  });
+  const store = storeOn(journal, files);
   // As much as the files may be behind.
   const value = "x".repeat(8 << 20);
   for (let n = 0; n < 4; n++) await store.commit([{ op: "put", key: `event:k:${n}`, value }]);

@@ -6,6 +6,24 @@ import { desk } from "../support/intake.ts";
 import { shelf } from "../support/shelf.ts";
 import { filesIn, info, lines, spoolBench, stored } from "../support/spool.ts";
 
+/** A file of which two batches are stored and noted, by a life that is over. */
+async function halfStored() {
+  const storage = shelf();
+  const intake = desk();
+  const first = await spoolBench({ storage });
+  let commits = 0;
+  intake.shelf.before = () => {
+    if (++commits > 2) throw new StorageError("unavailable", "gone");
+  };
+  await first.drop("big", lines(5_000));
+  await first.source.start(intake.intake.accept, info);
+  expect(await first.next()).toBe("waits");
+  await first.source.stop();
+  intake.shelf.before = () => {};
+  const [[key, text] = ["", ""]] = storage.rows;
+  return { storage, intake, dir: first.dir, key, text };
+}
+
 describe("while nothing can be stored", () => {
   it("files stay where they are, and are stored when the storage is back", async () => {
     const made = await spoolBench();
@@ -27,20 +45,9 @@ describe("while nothing can be stored", () => {
   });
 
   it("a large file goes on behind what was stored of it, even days later", async () => {
-    const storage = shelf();
-    const intake = desk();
-    const first = await spoolBench({ storage });
-    let commits = 0;
-    intake.shelf.before = () => {
-      if (++commits > 2) throw new StorageError("unavailable", "gone");
-    };
-    await first.drop("big", lines(5_000));
-    await first.source.start(intake.intake.accept, info);
-    expect(await first.next()).toBe("waits");
-    await first.source.stop();
-    intake.shelf.before = () => {};
+    const { storage, intake, dir } = await halfStored();
     await intake.clock.advance(3 * 86_400_000);
-    const second = await spoolBench({ storage, dir: first.dir });
+    const second = await spoolBench({ storage, dir });
     await second.source.start(intake.intake.accept, info);
     expect(await second.next()).toBe("stored");
     await second.source.stop();
@@ -123,24 +130,6 @@ describe("a crash", () => {
 });
 
 describe("what is noted about a file", () => {
-  /** A file of which two batches are stored and noted, by a life that is over. */
-  async function halfStored() {
-    const storage = shelf();
-    const intake = desk();
-    const first = await spoolBench({ storage });
-    let commits = 0;
-    intake.shelf.before = () => {
-      if (++commits > 2) throw new StorageError("unavailable", "gone");
-    };
-    await first.drop("big", lines(5_000));
-    await first.source.start(intake.intake.accept, info);
-    expect(await first.next()).toBe("waits");
-    await first.source.stop();
-    intake.shelf.before = () => {};
-    const [[key, text] = ["", ""]] = storage.rows;
-    return { storage, intake, dir: first.dir, key, text };
-  }
-
   const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
     ["has another digit", (text) => text.replace("2000", "9000")],
     ["is torn", (text) => text.slice(0, text.length / 2)],
