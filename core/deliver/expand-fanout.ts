@@ -105,7 +105,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     return 0;
   }
 
-  /** The line is written anew or gone by then, so each is reported once. */
+  /** Counts and logs a damaged line. The commit before it has replaced or deleted that line, so it is reported once. */
   function reportLine(lease: Lease): void {
     const kind = "due";
     metrics.count("records_damaged", { kind });

@@ -97,7 +97,7 @@ class Pieces {
 const CLOSE = { Connection: "close" } as const;
 const tooLarge = (maxBytes: number): Problem =>
   new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
-/** @throws Problem PAYLOAD_TOO_LARGE */
+/** Returns a body that was read already, if it is no longer than this. @throws Problem PAYLOAD_TOO_LARGE */
 export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
   return bytes;
