@@ -102,4 +102,26 @@ describe("deliveries handed out to threads", () => {
     await two.queue.wake(new AbortController().signal);
     await claimOne(two.queue);
   });
+
+  it("what is due is handed out although the queue fails to say when", async () => {
+    const { clock, inner, one } = await twoNodes();
+    const { wake } = inner.queue;
+    let failures = 3;
+    Object.assign(inner.queue, {
+      wake: (signal: AbortSignal) => (failures-- > 0 ? Promise.reject(new Error("broken")) : wake(signal)),
+    });
+    expect(await claim(one.queue)).toEqual([]);
+    const never = new AbortController();
+    for (let n = 0; n < 4; n++) {
+      const woken = one.queue.wake(never.signal);
+      await enqueue(one, due("a", n, clock.now()));
+      await one.queue.depth();
+      await clock.advance(1_000);
+      await woken;
+      const lease = await claimOne(one.queue);
+      await one.queue.settle(lease, [endOf(lease)]);
+      expect(await claim(one.queue)).toEqual([]);
+    }
+    expect(failures).toBeLessThan(0);
+  });
 });

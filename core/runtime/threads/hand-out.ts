@@ -4,12 +4,15 @@
  */
 import { setNewest } from "../../model/bounded-map.ts";
 import type { Due } from "../../model/delivery.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../ports/storage.ts";
 import { createRooms } from "./rooms.ts";
 import { leaseName } from "./storage-calls.ts";
 
 /** Most due lines of which the node that wrote them is remembered. */
 const WRITTEN = 20_000;
+/** Rest after a queue that cannot say when to claim, ms. */
+const REST_MS = 500;
 
 export interface HandOut<Node> {
   /** The node has added these lines. */
@@ -38,12 +41,13 @@ interface Wait {
  */
 export function createHandOut<Node>(deps: {
   readonly queue: Pick<Queue, "claim" | "wake" | "release">;
+  readonly clock: Pick<Clock, "now" | "sleep">;
   readonly lent: (name: string) => void;
   readonly lives: (node: Node) => boolean;
   readonly give: (node: Node, leases: readonly Lease[]) => void;
   readonly wake: (node: Node) => void;
 }): HandOut<Node> {
-  const { queue, lent, lives, give, wake } = deps;
+  const { queue, clock, lent, lives, give, wake } = deps;
   const waits = new Map<Node, Wait>();
   const writers = new Map<string, Node>();
   const closing = new AbortController();
@@ -127,10 +131,14 @@ export function createHandOut<Node>(deps: {
     }
   }
 
-  /** Serves after each signal of the queue, once for all that one turn of the event loop adds. */
+  /**
+   * Serves after each signal of the queue, once for all that one turn of the event loop adds. A queue that fails is looked at
+   * all the same after a rest: what is due must not wait for the next thread that asks.
+   */
   async function run(): Promise<void> {
-    while (!closing.signal.aborted) {
-      await queue.wake(closing.signal);
+    const { signal } = closing;
+    while (!signal.aborted) {
+      await queue.wake(signal).catch(() => clock.sleep(clock.now() + REST_MS, signal).catch(() => undefined));
       signals++;
       await new Promise((turned) => setImmediate(turned));
       if ([...waits.values()].some(({ served }) => !served)) await serve().catch(() => undefined);

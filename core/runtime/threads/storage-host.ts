@@ -69,6 +69,7 @@ export function createStorageHost(deps: {
 
   const handOut = createHandOut<Client>({
     queue,
+    clock,
     lent: (name) => lines.lent(name),
     lives: ({ heardAt }) => clock.monotonic() - heardAt < SIGN_OF_LIFE_MS,
     give(client, leases) {

@@ -60,7 +60,8 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   function state(): ThreadsState {
     const all = living();
     const underWay = all.reduce((sum, { beat }) => sum + beat.underWay, 0);
-    return { count, running: all.length, replaced, underWay, parts: worstOf(all.map(({ beat }) => beat.parts)) };
+    const parts = worstOf([held?.parts() ?? {}, ...all.map(({ beat }) => beat.parts)]);
+    return { count, running: all.length, replaced, underWay, parts };
   }
 
   /** Tells every thread how all of them are. */
@@ -187,8 +188,8 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
       }
     },
     stop: () => (stopping ??= end()),
-    // Plug-ins run in the threads.
-    blame: () => false,
+    // All other plug-ins run in the threads.
+    blame: (error) => held?.blame(error) ?? false,
     reload(next) {
       reloaded = pick(next);
       for (const { link } of living()) link.send("reload", reloaded);

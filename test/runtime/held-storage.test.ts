@@ -1,0 +1,88 @@
+// The storage that the threads of a process share: its faults are its own, as they are where one thread has it.
+import { AsyncResource } from "node:async_hooks";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Plan } from "../../core/ports/plan.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { createMetrics } from "../../core/runtime/observability/index.ts";
+import { holdStorage, type HeldStorage } from "../../core/runtime/threads/held-storage.ts";
+import { openStorageClient } from "../../core/runtime/threads/storage-client.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testFolder } from "../support/folder.ts";
+import { quietLog } from "../support/quiet.ts";
+
+const clock = systemClock();
+const inMemory = memory();
+
+/** @param change what `setup` returns in place of a good storage */
+function hold(change: (storage: Storage) => unknown) {
+  const log = quietLog();
+  const own: Plan["storage"] = {
+    ...inMemory,
+    name: "wild-1",
+    setup: async (context) => change(await inMemory.setup(context)) as Storage,
+  };
+  const plan = {
+    ...{ storage: own, sources: [], transports: [], observers: [], auth: {} },
+    ...{ guard: { allow: [] }, dataDir: join(testFolder(), "data"), configDir: testFolder() },
+  } as unknown as Plan;
+  const around = {
+    clock,
+    log: { ...log, setLevel: () => undefined, hideWith: () => undefined },
+    metrics: createMetrics(),
+  };
+  return { log, held: holdStorage(plan, around as unknown as Parameters<typeof holdStorage>[1]) };
+}
+
+/** Runs it with the storage as a thread has it. */
+async function within(held: HeldStorage, run: (storage: Storage) => Promise<unknown>): Promise<void> {
+  const { port, left } = held.connect();
+  await run(await openStorageClient(port, clock));
+  await left();
+  await held.close();
+}
+
+describe("a storage that several threads share", () => {
+  it("cannot start, by name, when its setup returns none", async () => {
+    for (const nothing of [undefined, {}, 5])
+      await expect(hold(() => nothing).held).rejects.toMatchObject({
+        exitCode: 78,
+        message: expect.stringContaining("the storage plug-in wild-1 cannot start") as unknown,
+      });
+  });
+
+  it("is named for what it throws, and for what it answers that its port does not allow", async () => {
+    const { log, held } = hold((storage) => ({
+      ...storage,
+      commit: () => Promise.reject(new Error("broken")),
+      getMany: () => Promise.resolve("nothing"),
+    }));
+    const shared = await held;
+    await within(shared, async (storage) => {
+      await expect(storage.commit([])).rejects.toMatchObject({ fault: "uncertain" });
+      await expect(storage.getMany(["a"])).rejects.toMatchObject({ fault: "unavailable" });
+    });
+    expect(log.lines.map(({ fields }) => [fields["plugin"], fields["action"]])).toEqual([
+      ["wild-1", "commit"],
+      ["wild-1", "getMany"],
+    ]);
+    const state = expect.stringContaining("getMany") as unknown;
+    expect(shared.parts()).toEqual({ "storage:wild-1": { ready: false, state, required: false } });
+  });
+
+  it("is to blame for what it throws in a timer of its own, and for nothing else", async () => {
+    let stray: ((run: () => void) => void) | undefined;
+    const { log, held } = hold((storage) => {
+      // It runs what it is given as a timer would that is set here.
+      stray = AsyncResource.bind((run: () => void) => run());
+      return storage;
+    });
+    const storage = await held;
+    let own: boolean | undefined;
+    stray?.(() => (own = storage.blame(new Error("stray"))));
+    expect([own, storage.blame(new Error("of the relay"))]).toEqual([true, false]);
+    expect(log.lines).toMatchObject([{ fields: { plugin: "wild-1", action: "background" } }]);
+    await storage.close();
+  });
+});
