@@ -16,22 +16,30 @@ describe("the entries of a file", () => {
       '\uFEFF{"data":[{"a":1}],"meta":{}}',
       '{"data":{"content":[{"a":1}]},"status":true}',
     ])
-      expect(readEntries(text)).toEqual(items);
-    expect(readEntries('{"a":1}\r\n\n[1]\nno\n{"b":2}\n')).toEqual([
+      expect(readEntries(text)).toEqual({ entries: items, more: false });
+    expect(readEntries('{"a":1}\r\n\n[1]\nno\n{"b":2}\n').entries).toEqual([
       { place: "line 1", fields: { a: 1 } },
       { place: "line 3", fields: undefined },
       { place: "line 4", fields: undefined },
       { place: "line 5", fields: { b: 2 } },
     ]);
-    expect(readEntries("[7]")).toEqual([{ place: "item 1", fields: undefined }]);
-    expect(readEntries(" \n")).toEqual([]);
+    expect(readEntries("[7]").entries).toEqual([{ place: "item 1", fields: undefined }]);
+    expect(readEntries(" \n").entries).toEqual([]);
+  });
+
+  it("are not all that there are where the file is a page, and says that others follow", () => {
+    const more = (text: string): boolean => readEntries(text).more;
+    expect(more('{"data":[{"a":1}],"iterator":"ep_1","done":false}')).toBe(true);
+    expect(more('{"data":[{"a":1}],"iterator":"ep_1","done":true}')).toBe(false);
+    const convoyed = (next: boolean): string => `{"data":{"content":[],"pagination":{"has_next_page":${next}}}}`;
+    expect([more(convoyed(true)), more(convoyed(false))]).toEqual([true, false]);
   });
 });
 
 describe("the relay's own format", () => {
   it("is as the guide shows it", () => {
     const [, example = ""] = /^```json\n([^]*?)^```$/m.exec(readFileSync("docs/moving.md", "utf8")) ?? [];
-    const [entry] = readEntries(example);
+    const [entry] = readEntries(example).entries;
     const made = ours(entry?.fields ?? {});
     expect("body" in made && [Object.keys(made.body), bodyErrors(made.body)]).toEqual([
       ["url", "events", "secret", "description"],

@@ -193,6 +193,14 @@ describe("an import", () => {
     });
   });
 
+  it("says that a page is not the whole list", async () => {
+    const page = (done: boolean): string => JSON.stringify({ data: [{ url: receiver.url("/page") }], done });
+    const ran = (done: boolean): Promise<Ran> =>
+      run(["import", file("page.json", page(done)), "--format", "svix", "--key", "key_page", "--dry-run"]);
+    expect((await ran(false)).stderr).toMatch(/^relay: 1 would create\nrelay: warning: .*one page.*more follow.*\n$/);
+    expect((await ran(true)).stderr).toBe("relay: 1 would create\n");
+  });
+
   it("takes endpoints of Svix with their secrets", async () => {
     const bare = randomBytes(24).toString("base64");
     const page = {

@@ -61,10 +61,8 @@ const importFile: Command = {
     const format = FORMATS[given.choice("format", FORMAT_NAMES) ?? "relay"];
     const path = keyPath(given, "webhooks");
     const file = given.args[0] ?? "";
-    const entries = readEntries(await readArgument(file, MOST_MIB, io)).map((entry) => ({
-      entry,
-      made: translate(entry, format),
-    }));
+    const read = readEntries(await readArgument(file, MOST_MIB, io));
+    const entries = read.entries.map((entry) => ({ entry, made: translate(entry, format) }));
     warnOfReaders(file, entries, io);
     const api = await openApi(given, io);
     const present = createPresent(rows<Listed>(await api.ask("GET", path), LISTED));
@@ -80,6 +78,7 @@ const importFile: Command = {
     }
     const sums = [...counts].map(([result, count]) => `${count} ${result}`);
     io.say(`relay: ${sums.length === 0 ? "the file has no entries" : sums.join(", ")}`);
+    if (read.more) io.say("relay: warning: the file is one page of a list and says that more follow: import those too");
     return counts.has("failed") ? EX_REFUSED : EX_OK;
   },
 };

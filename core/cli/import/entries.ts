@@ -12,12 +12,21 @@ export interface FileEntry {
   readonly fields: Readonly<Record<string, unknown>> | undefined;
 }
 
+export interface FileEntries {
+  readonly entries: readonly FileEntry[];
+  /** Whether the file says that it is one page of a list, and that others follow. */
+  readonly more: boolean;
+}
+
 /** @throws ExitError 65 for a text that has no entry at all */
-export function readEntries(text: string): readonly FileEntry[] {
+export function readEntries(text: string): FileEntries {
   const content = text.replace(/^\uFEFF/, "");
   const whole = parsed(content);
   const list = whole === undefined ? undefined : listOf(whole);
-  if (list !== undefined) return list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
+  if (list !== undefined) {
+    const entries = list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
+    return { entries, more: saysMore(whole) };
+  }
   const entries = content
     .split(/\r?\n/)
     .map((line, i) => ({ line, place: `line ${i + 1}` }))
@@ -25,7 +34,7 @@ export function readEntries(text: string): readonly FileEntry[] {
     .map(({ line, place }) => ({ place, fields: objectOf(parsed(line)) }));
   if (entries.length > 0 && entries.every(({ fields }) => fields === undefined))
     throw new ExitError(EX_DATAERR, "the file is neither a JSON list nor NDJSON: one JSON object a line");
-  return entries;
+  return { entries, more: false };
 }
 
 /** The entries of a list, of `{data: […]}` (Relaybox, Svix) and of `{data: {content: […]}}` (Convoy). */
@@ -35,6 +44,13 @@ function listOf(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(data)) return data;
   const content = objectOf(data)?.["content"];
   return Array.isArray(content) ? content : undefined;
+}
+
+/** As the lists of Svix (`done`) and Convoy (`data.pagination`) say it. */
+function saysMore(whole: unknown): boolean {
+  const list = objectOf(whole);
+  const pagination = objectOf(objectOf(list?.["data"])?.["pagination"]);
+  return list?.["done"] === false || pagination?.["has_next_page"] === true;
 }
 
 export const objectOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
