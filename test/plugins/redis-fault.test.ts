@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
 import { dueKey } from "../../core/model/keys.ts";
+import type { Clock } from "../../core/ports/clock.ts";
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -24,6 +25,12 @@ const SAFE = { appendonly: "yes", appendfsync: "always" };
 /** More than a call or a reconnection takes on a machine that is held up, and less than a client takes that waits for ever. */
 const SOON_MS = 20_000;
 
+/** The exit code of a start that may go well later. */
+const NOT_THERE = 69;
+
+/** A call has twenty times as long: it is the answer that is lost here, not the time of a busy machine. */
+const patient: Clock = { ...clock, monotonic: () => clock.monotonic() / 20 };
+
 /** A pause between two tries is shorter, ms. */
 const PAUSE_MS = 200;
 
@@ -38,10 +45,21 @@ class Bench implements AsyncDisposable {
   async server(config: Readonly<Record<string, string>> = SAFE): Promise<RedisServer> {
     return this.keep(await startRedis({ config }));
   }
-  async open(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
+  /** Tried once. @throws StartError */
+  async openNow(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
     const storage = await redis(options).setup(pluginContext(clock, "/nonexistent", { log: this.log, ...more }));
     this.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
     return storage;
+  }
+  /** Tried until Redis answers in time, as a service manager does: a busy machine may hold it up for a second. */
+  async open(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
+    for (;;) {
+      try {
+        return await this.openNow(options, more);
+      } catch (error) {
+        if ((error as { exitCode?: number }).exitCode !== NOT_THERE) throw error;
+      }
+    }
   }
   [Symbol.asyncDispose]() {
     return this.#stack.disposeAsync();
@@ -189,7 +207,7 @@ describe.skipIf(missing !== undefined)(
     law("makes a commit once whose answer was lost, and says that it was made", async (bench) => {
       const node = await bench.server();
       const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` }, { clock: patient });
       await storage.commit([put("meta:a")]);
       shim.swallowReplies();
       // Conditional: a second time it would be refused.
@@ -220,7 +238,7 @@ describe.skipIf(missing !== undefined)(
     law("settles once though the answer was lost", async (bench) => {
       const node = await bench.server();
       const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` }, { clock: patient });
       await enqueue(storage, due("a", 1, clock.now()), due("b", 2, clock.now()));
       const [lease, first] = await claim(storage.queue);
       if (lease === undefined || first === undefined) throw new Error("nothing was claimed");
@@ -376,7 +394,7 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     const node = await bench.server();
     await node.kill();
     const began = clock.monotonic();
-    await expect(bench.open({ url: node.url })).rejects.toMatchObject({ exitCode: 69 });
+    await expect(bench.openNow({ url: node.url })).rejects.toMatchObject({ exitCode: NOT_THERE });
     expect(clock.monotonic() - began).toBeLessThan(SOON_MS);
   });
 
