@@ -8,7 +8,7 @@ const command = [process.execPath, ENTRY];
 const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
 
 describe("under torture", () => {
-  it.for(STORAGES)("a relay on %s keeps its word", { timeout: 240_000 }, async (storage, { skip }) => {
+  it.for(STORAGES)("a relay on %s keeps its word", { timeout: 600_000 }, async (storage, { skip }) => {
     const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
     skip(missing !== undefined, missing);
     const end = await ordeal({ storage, seed, seconds: 5, hostile: false, command, say: () => undefined });
