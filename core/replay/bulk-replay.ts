@@ -17,7 +17,7 @@ export interface ReplayFailedOptions {
   /** Epoch ms of the event's acceptance: from (inclusive) … to (exclusive). */
   readonly since?: number;
   readonly until?: number;
-  /** Most deliveries that are replayed. */
+  /** Most deliveries that are replayed, or counted. */
   readonly limit: number;
   /** Due times are `1/perSecond` apart. */
   readonly perSecond: number;
@@ -34,6 +34,7 @@ export interface ReplayFailedOptions {
 }
 
 export interface BulkReplayed {
+  /** Those that qualify, also ones that turn out to be impossible to replay. */
   readonly matched: number;
   readonly replayed: number;
   /** True when `limit` was reached before the end. */
@@ -140,25 +141,28 @@ export function createBulkReplay(deps: {
     for (;;) {
       const page: readonly Entry[] = await storage.range(failedOf(subscription.id), { after, limit: PAGE });
       const wanted: string[] = [];
-      let more = false;
+      // One that cannot be moved takes no place of the limit: with enough of them, those behind would wait for ever.
+      const room = limit - (dryRun === true ? matched : replayed);
+      let full = false;
       for (const { key, value } of page) {
         const ordinal = key.slice(key.lastIndexOf(":") + 1);
         const failed = parseFailed(value);
         const acceptedAt = ordinalTime(ordinal);
         leading &&= outdated?.(failed, acceptedAt) === true;
         if (leading) outdatedTo = ordinal;
-        if (acceptedAt < since || acceptedAt >= until || only?.(failed) === false) continue;
-        more = matched === limit;
-        if (more) break;
-        matched++;
-        wanted.push(ordinal);
+        const wants = acceptedAt >= since && acceptedAt < until && only?.(failed) !== false;
+        full = wants && wanted.length === room;
+        if (full) break;
+        after = key;
+        if (wants) wanted.push(ordinal);
       }
+      matched += wanted.length;
       const from = replayed;
       if (dryRun !== true && wanted.length > 0)
         replayed += await moveAll(subscription, wanted, (n, now) => dueOfNth(from + n, now));
-      if (more || page.length < PAGE)
+      const more = full && (dryRun === true || replayed === limit);
+      if (more || (!full && page.length < PAGE))
         return { matched, replayed, more, ...(outdatedTo !== undefined && { outdatedTo }) };
-      after = page.at(-1)?.key;
     }
   };
 }

@@ -52,7 +52,7 @@ export function deliveryOperations(
     let more = false;
     for (const subscription of subscriptions) {
       const startsInMs = (moved * 1_000) / perSecond - (clock.monotonic() - began);
-      const left = limit - matched;
+      const left = limit - (asked.dryRun ? matched : moved);
       if (left === 0) return { matched, replayed: moved, more: true };
       const went = await replay.failed({ ...range, subscription, limit: left, perSecond, startsInMs });
       if (went.replayed > 0) await probe(deps, [subscription.id]);
