@@ -63,17 +63,18 @@ export function createAway(deps: {
     absences.set(transport, absence);
     metrics.gauge("connection_away", 1, { transport: labelOf(transport) });
     log.warn("a connection is away: its subscriptions are paused", { transport: labelOf(transport), error: detail });
-    watching ??= watch().finally(() => (watching = undefined));
+    watching ??= watch();
     return absence;
   }
 
-  /** Runs while a connection is away. */
+  /** Runs while a connection is away. It is over in the step that sees none: one that is away from then on starts another. */
   async function watch(): Promise<void> {
-    while (absences.size > 0 && !ending.signal.aborted) {
+    while (absences.size > 0) {
       await clock.sleep(clock.now() + ASK_MS, ending.signal).catch(() => undefined);
       if (ending.signal.aborted) return;
       await Promise.all([...absences.values()].map(ask));
     }
+    watching = undefined;
   }
 
   async function ask(absence: Absence): Promise<void> {

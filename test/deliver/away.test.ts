@@ -156,6 +156,37 @@ describe("the pauses of a connection", () => {
     await away.stop();
   });
 
+  it("end after each absence, however soon the next one begins after the last", async () => {
+    // The next one begins so many turns of the promise queue after the pauses of the last one were ended.
+    for (let turns = 0; turns < 12; turns++) {
+      let ready = false;
+      let again = (): void => {};
+      const ended = async (): Promise<void> => again();
+      const { away, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") }, ended);
+      const absent = (): void => {
+        ready = false;
+        away.note(sub, "no connection");
+      };
+      again = () => {
+        again = () => {};
+        let turn = Promise.resolve();
+        for (let i = 0; i < turns; i++) turn = turn.then(() => {});
+        void turn.then(absent);
+      };
+      absent();
+      await clock.advance(500);
+      ready = true;
+      await clock.advance(500);
+      ready = true;
+      await clock.advance(1_000);
+      expect(pauses, `${turns} turns after`).toEqual([
+        ["sub_1", 0],
+        ["sub_1", 0],
+      ]);
+      await away.stop();
+    }
+  });
+
   it("concern its own subscriptions alone, and a stop ends the watch", async () => {
     const { away } = opened({});
     away.note(sub, "no connection");
