@@ -46,7 +46,7 @@ export class LineFile {
   append(line: Buffer, dropped: () => boolean): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     this.#waiting.push({ line, dropped, resolve, reject });
-    this.#writing ??= this.#write().finally(() => (this.#writing = undefined));
+    this.#writing ??= this.#write();
     return promise;
   }
 
@@ -60,6 +60,8 @@ export class LineFile {
     // Gathers what this turn of the event loop adds.
     await new Promise((turned) => setImmediate(turned));
     while (this.#waiting.length > 0) await this.#writeGroup(this.#takeGroup());
+    // In the same step as the last check, so that no line comes in between and waits for the next one.
+    this.#writing = undefined;
   }
 
   #takeGroup(): Waiting[] {
