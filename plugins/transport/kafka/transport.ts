@@ -74,21 +74,24 @@ export function openKafka(
       try {
         await producer.metadata({ topics: [], forceUpdate: true });
         news.there();
-        return fault.clear();
+        fault.clear();
+        break;
       } catch (error) {
         away(error);
       }
       await clock.sleep(clock.now() + ASK_MS, end.signal).catch(() => undefined);
     }
+    // In the same step as the answer: who finds it away from then on asks again.
+    asking = undefined;
   }
   function away(error: unknown): Reply {
     fault.note("is not connected");
     if (!end.signal.aborted) news.failed(String(error));
-    asking ??= ask().finally(() => (asking = undefined));
+    asking ??= ask();
     return unavailable(name);
   }
   fault.note("is not connected");
-  asking = ask().finally(() => (asking = undefined));
+  asking = ask();
 
   const failed = (error: unknown): Reply => {
     if (error instanceof Error) {
