@@ -45,3 +45,20 @@ it("of two addresses that answer in the same turn one socket stays, and the othe
   ]);
   first.destroy();
 });
+
+it("of many addresses that are all silent no more than eight are dialled", async () => {
+  const clock = testClock();
+  const dialled: string[] = [];
+  const dial = (address: string): Socket => {
+    dialled.push(address);
+    return new Socket();
+  };
+  const end = new AbortController();
+  const many = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`);
+  const opening = dialFirst(many, 443, dial, clock, end.signal);
+  await clock.whenSleeping();
+  await clock.advance(30_000);
+  expect(dialled).toEqual(many.slice(0, 8));
+  end.abort(new Error("the attempt is over"));
+  await expect(opening).rejects.toThrow("the attempt is over");
+});

@@ -151,6 +151,19 @@ describe("identities that show certificates", () => {
     expect(turns).toBeLessThan(contexts);
   });
 
+  it("of many authorities leave no more contexts behind than those that were used last", async () => {
+    const trusted = trust(undefined);
+    const { ca } = await testAuthority();
+    const contextOf = (n: number) => trusted({ ca: `# authority ${n}\n${ca}` }).context;
+    const first = contextOf(0);
+    const later = Array.from({ length: 63 }, (_, i) => contextOf(i + 1));
+    expect(contextOf(0)).toBe(first);
+    contextOf(64);
+    expect(contextOf(0)).toBe(first);
+    expect(contextOf(63)).toBe(later[62]);
+    expect(contextOf(1)).not.toBe(later[0]);
+  });
+
   it("keep their sessions apart", () => {
     const trusted = trust(undefined);
     const [one, two] = elliptic;
