@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { createDispatcher } from "../../core/deliver/dispatcher.ts";
 import { createSlots } from "../../core/deliver/slots.ts";
@@ -68,6 +69,44 @@ describe("the dispatcher", () => {
     looking.resolve([]);
     for (let i = 0; i < 5; i++) await turn();
     expect(stopped).toBe(true);
+  });
+
+  it("leaves nothing behind of its waits, however often it is woken", async () => {
+    let wakeUp = (): void => {};
+    const waits: AbortSignal[] = [];
+    const wake = (signal: AbortSignal): Promise<void> => {
+      waits.push(signal);
+      return new Promise((resolve) => (wakeUp = resolve));
+    };
+    const claims: (readonly Lease[])[] = [[lease("1")]];
+    let claiming: AbortSignal | undefined;
+    const dispatcher = createDispatcher({
+      queue: { claim: async () => claims.shift() ?? [], wake } as unknown as Queue,
+      slots: createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
+      perSubscription: 1,
+      clock: testClock(),
+      log: quietLog(),
+      async deliver(_, slot, _signal, stopping) {
+        claiming = stopping;
+        slot.give();
+      },
+    });
+    const listeners = (): number => (claiming === undefined ? 0 : getEventListeners(claiming, "abort").length);
+    dispatcher.start();
+    while (claiming === undefined) await turn();
+    await turn();
+    const before = listeners();
+    for (let times = 0; times < 30; times++) {
+      wakeUp();
+      await turn();
+      await turn();
+    }
+    expect(waits.length).toBeGreaterThan(20);
+    expect(waits.map(({ aborted }) => aborted)).toEqual(waits.map((_, i) => i < waits.length - 1));
+    expect(listeners()).toBe(before);
+    const stopped = dispatcher.stop(0);
+    wakeUp();
+    await stopped;
   });
 
   it("begins a claimed batch over several turns, and one that is aborted before its turn is given back unsent", async () => {
