@@ -202,6 +202,24 @@ describe("a list", () => {
     expect(found).toHaveLength(1);
   });
 
+  it("reads a bounded number of rows a page of deliveries, too, however few of them are wanted", async () => {
+    const { store, history } = room();
+    fill(
+      store,
+      Array.from({ length: 4_500 }, (_, n) => ({ at: 0, stage: n === 3 ? "failed" : "delivered" })),
+    );
+    let read = 0;
+    const { range } = store;
+    store.range = async (...args) => {
+      const rows = await range(...args);
+      read += rows.length;
+      return rows;
+    };
+    const first = await history.deliveries(sub, "failed", { limit: 10 });
+    expect([first.items.length, first.next === undefined, read <= 2_200]).toEqual([0, false, true]);
+    expect(await walk((after) => history.deliveries(sub, "failed", { after, limit: 10 }))).toHaveLength(1);
+  });
+
   it("gets past thousands of lines that wait for a retry", async () => {
     const { store, history } = room();
     fill(
