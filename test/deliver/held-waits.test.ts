@@ -1,6 +1,6 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
 import { describe, expect, it } from "vitest";
-import { StorageError } from "../../core/model/errors.ts";
+import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
 import { parseDue } from "../../core/model/keys.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -58,6 +58,21 @@ describe("waits", () => {
     expect(await test.status(id)).toBe("delivered");
     await test.clock.advance(11_100);
     await test.whenSent(7);
+  });
+
+  it("whose lease was lost when they began take no room from later ones", async () => {
+    await using test = await testPath({ retry: QUICK });
+    const { queue } = test.storage;
+    const { settle } = queue;
+    queue.settle = (lease, changes, then) =>
+      then?.keep === undefined ? settle(lease, changes, then) : Promise.reject(new LeaseLostError());
+    await failedOnce(1_200, test);
+    expect(test.parts.dispatcher.underWay()).toBe(0);
+    queue.settle = settle;
+    await test.publish();
+    await test.whenSent(1_201);
+    for (let i = 0; i < 5; i++) await test.clock.advance(0);
+    expect(test.parts.dispatcher.underWay()).toBe(1);
   });
 });
 
