@@ -33,7 +33,8 @@ export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<Doct
     const found = said.map((line) => warn("storage", `${name}: ${line}`, "see docs/operate.md about storage"));
     const status = Object.entries(await storage.status())
       .filter(([key]) => !["name", "durability", "waiting", "leased"].includes(key))
-      .map(([key, value]) => `${key} ${String(value)}`);
+      // Whoever has a shared storage open counts as a node of it, and this command has.
+      .map(([key, value]) => `${key} ${String(key === "nodes" ? Number(value) - 1 : value)}`);
     found.push(
       storage.durability === "volatile"
         ? warn(
