@@ -1,6 +1,6 @@
 /** Accepts published events: stores them with their deliveries in one commit, and answers only after that. */
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { ConflictError, StorageError } from "../model/errors.ts";
+import { ConflictError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
 import { Problem } from "../model/problem.ts";
@@ -8,6 +8,7 @@ import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
+import { createRefusals } from "./refusals.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
 import { holds, isOutdated, subscriptionsIn } from "./fanout.ts";
@@ -31,7 +32,7 @@ import {
 } from "./idempotency.ts";
 import { rememberedSet } from "../records/remembered-set.ts";
 import { createSnapshots, type Fanout } from "../records/snapshots.ts";
-import { commitOnce, storageProblem } from "../records/commit-once.ts";
+import { commitOnce } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
 export type { Operational } from "./operational.ts";
@@ -83,6 +84,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const names = createSeenEventTypes(storage);
   const admission = createAdmission(deps);
   const placing = createPlacing(storage, clock);
+  const refusals = createRefusals(metrics);
 
   const accept: Publisher["accept"] = async (request, also) => {
     const began = clock.monotonic();
@@ -110,9 +112,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       for (const one of accepted) reportAccepted(deps, request, one, Math.round(tookMs * 10) / 10);
       return accepted;
     } catch (error) {
-      const problem = error instanceof StorageError ? storageProblem(error) : error;
-      if (problem instanceof Problem) metrics.count("publish_refused", { code: problem.code });
-      throw problem;
+      throw refusals.of(error);
     }
   };
 
@@ -240,7 +240,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 
   return {
     accept,
-    admit: admission.admit,
+    admit: refusals.counting(admission.admit),
     operational,
     acceptOperational,
     notices: createNotices({ one, storage, clock, log: deps.log }),

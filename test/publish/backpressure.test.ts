@@ -49,6 +49,16 @@ describe("a backlog beyond intake.maxPending", () => {
     expect(() => made.intake.admit()).not.toThrow();
   });
 
+  it("counts whom it refuses before the body is read as well", async () => {
+    const made = desk({ maxPending: 3 });
+    made.shelf.depth = { waiting: 4, leased: 0 };
+    const refused = (): number | undefined => made.metrics.counted.get("publish_refused PROVIDER_BACKPRESSURE");
+    await refusal(made.intake.accept(publish([paid()])));
+    expect(refused()).toBe(1);
+    expect(() => made.intake.admit()).toThrow(/PROVIDER_BACKPRESSURE/);
+    expect(refused()).toBe(2);
+  });
+
   it("is no limit by default, and what cannot be counted does not refuse", async () => {
     const made = desk();
     made.shelf.depth = { waiting: 1e9, leased: 0 };
