@@ -344,6 +344,20 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     await until(async () => storage.durability === "volatile");
   });
 
+  law("takes a Redis that reads its records after a restart for what it was", async (bench) => {
+    // Each record is read slowly. The server answers questions about itself meanwhile, and says that it has no append-only file.
+    const node = await bench.server({ ...SAFE, "key-load-delay": "200" });
+    await node.command("EVAL", "for i = 1, 10000 do redis.call('SET', 'other:' .. i, i) end", "0");
+    const metrics = quietMetrics();
+    const storage = await bench.open({ url: node.url }, { metrics, clock: pacedClock(hurried(4_000)) });
+    await node.kill();
+    await node.start();
+    await recovery(storage);
+    expect(storage.durability).toBe("fsync");
+    expect(bench.log.lines.filter(({ fields }) => fields?.["durability"] === "volatile")).toEqual([]);
+    expect(metrics.counted.size).toBe(0);
+  });
+
   law("calls a cluster volatile that commits wait for no replica of: another node may take over", async (bench) => {
     const nodes = await startCluster(3);
     for (const node of nodes) {

@@ -1,5 +1,5 @@
 /** Finds out what this Redis can promise, at start and again every few seconds, and reports it honestly. */
-import { StartError } from "../../../core/model/errors.ts";
+import { StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics } from "../../../core/ports/plugin.ts";
 import type { Durability } from "../../../core/ports/storage.ts";
@@ -59,6 +59,8 @@ export async function probeRedis(client: Client, tag: string, options: ReadOptio
 async function lookAt(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<Found> {
   const server = await serverOf(client, tag);
   const info = parseInfo(String(await server.info()));
+  // It answers this while it reads its records, and says then that it has no append-only file.
+  if (info.get("loading") === "1") throw new StorageError("unavailable", "Redis still reads its records");
   const config = await configOf(server, log);
   const version = info.get("redis_version") ?? "unknown";
   const replicas = Number(info.get("connected_slaves") ?? 0);
