@@ -7,6 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
+import { createGiveBack } from "./give-back.ts";
 import { createLeaseRenewal } from "./lease-renewal.ts";
 import type { Slot, Slots } from "./slots.ts";
 
@@ -67,6 +68,7 @@ export function createDispatcher(deps: {
   /** How often in a row the storage was broken for a delivery, by its name. */
   const broken = new Map<string, number>();
   const renewal = createLeaseRenewal(queue, clock, log);
+  const giveBack = createGiveBack(queue, log);
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
   let loop: Promise<void> | undefined;
@@ -79,6 +81,7 @@ export function createDispatcher(deps: {
         const given = slots.given();
         const leases =
           free === 0 ? [] : await queue.claim({ limit: Math.min(free, BATCH), perSubscription, busy: slots.busy });
+        if (free > 0) giveBack.again();
         await beginAll(leases);
         // A slot given back during the claim may be the one that it lacked, so claim again.
         if (leases.length === 0 && slots.given() === given) await idle();
@@ -176,7 +179,7 @@ export function createDispatcher(deps: {
           error: fault,
         });
       }
-      await giveBack(lease, runs.abort.signal.aborted ? undefined : clock.now() + restAfter(error, lease));
+      await giveBack.give(lease, runs.abort.signal.aborted ? undefined : clock.now() + restAfter(error, lease));
     } finally {
       end(lease, runs);
     }
@@ -192,17 +195,8 @@ export function createDispatcher(deps: {
         error: String(error),
       });
     }
-    await giveBack(lease, undefined);
+    await giveBack.give(lease, undefined);
     end(lease, runs);
-  }
-
-  async function giveBack(lease: Lease, dueAt: number | undefined): Promise<void> {
-    try {
-      await queue.release(lease, dueAt);
-    } catch (error) {
-      // Storage still has the line: the lease lapses, or the next start finds it.
-      log.warn("a lease could not be given back", { subscriptionId: lease.subscriptionId, error: String(error) });
-    }
   }
 
   async function abort(runs: SubscriptionRuns): Promise<void> {

@@ -2,6 +2,7 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { createDispatcher } from "../../core/deliver/dispatcher.ts";
 import { createSlots } from "../../core/deliver/slots.ts";
+import { StorageError } from "../../core/model/errors.ts";
 import type { Lease, Queue } from "../../core/ports/storage.ts";
 import { testClock, turn } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -151,5 +152,44 @@ describe("the dispatcher", () => {
     });
     // Other work of the loop came between the first and the next.
     expect(between[0]).toEqual(["1"]);
+  });
+
+  it("gives back what the queue could not take as soon as it answers again", async () => {
+    const clock = testClock();
+    const claims: (readonly Lease[] | Error)[] = [[lease("1"), lease("2")], new Error("away"), []];
+    const released: string[] = [];
+    let away = true;
+    const queue = {
+      async claim() {
+        const found = claims.shift() ?? [];
+        if (found instanceof Error) throw found;
+        return found;
+      },
+      wake: (signal: AbortSignal) =>
+        new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
+      async release({ ordinal }: Lease) {
+        if (away) throw new StorageError("unavailable", "away");
+        released.push(ordinal);
+      },
+    } as unknown as Queue;
+    const dispatcher = createDispatcher({
+      queue,
+      slots: createSlots({ total: 8, perSubscription: 4, clock, lift: () => {} }),
+      perSubscription: 4,
+      clock,
+      log: quietLog(),
+      async deliver(_, slot) {
+        slot.give();
+        throw new StorageError("unavailable", "away");
+      },
+    });
+    dispatcher.start();
+    for (let i = 0; i < 5; i++) await turn();
+    expect({ released, underWay: dispatcher.underWay() }).toEqual({ released: [], underWay: 0 });
+    away = false;
+    await clock.advance(500);
+    for (let i = 0; i < 5; i++) await turn();
+    expect(released).toEqual(["1", "2"]);
+    await dispatcher.stop(0);
   });
 });
