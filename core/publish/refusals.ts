@@ -14,7 +14,8 @@ export interface Refusals {
 export function createRefusals(metrics: Pick<Metrics, "count">): Refusals {
   function of(error: unknown): unknown {
     const problem = error instanceof StorageError ? storageProblem(error) : error;
-    if (problem instanceof Problem) metrics.count("publish_refused", { code: problem.code });
+    // What is no Problem is a fault of the relay, and the API answers it so.
+    metrics.count("publish_refused", { code: problem instanceof Problem ? problem.code : "INTERNAL_ERROR" });
     return problem;
   }
   return {

@@ -109,5 +109,6 @@ describe("a storage that does not keep up", () => {
       throw new StorageError("broken", "no");
     };
     await expect(made.intake.accept(publish([paid()]))).rejects.toBeInstanceOf(StorageError);
+    expect(Object.fromEntries(made.metrics.counted)).toEqual({ "publish_refused INTERNAL_ERROR": 1 });
   });
 });
