@@ -43,7 +43,7 @@ describe("a second rekey", () => {
     const answers = [await rekey.run(actor)];
     while (answers.at(-1)?.state === "running") answers.push(await rekey.run(actor));
     expect(answers.at(-1)?.state).toBe("done");
-    // The command now prints "nothing needs the old key any more".
+    // The command now prints "all is sealed by the relay's present master key".
     expect(readFileSync(file("master"), "utf8").trim()).toBe(key(3));
     expect(existsSync(file("master.next"))).toBe(false);
   });

@@ -48,7 +48,9 @@ const rekey: Command = {
         const names = came.unreadable.join(", ");
         throw new ExitError(EX_REFUSED, `no key opens the secrets of ${names}: give the older key too, or rotate them`);
       }
-      if (!given.flag("json")) io.print(`${sealed} subscriptions sealed again; nothing needs the old key any more`);
+      // Of a relay that still seals by the old key, "the old key" would mean the new one to whoever reads this.
+      if (!given.flag("json"))
+        io.print(`${sealed} subscriptions sealed again; all is sealed by the relay's present master key`);
       if (old !== undefined) io.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
       return EX_OK;
     }
