@@ -21,6 +21,7 @@ import {
   type BulkReplayed,
   type ReplayFailedOptions,
 } from "./bulk-replay.ts";
+import { createWhyNot } from "./why-not.ts";
 import { endedBy } from "../records/ended-by.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
@@ -58,6 +59,7 @@ export function createReplay(deps: {
   readonly clock: Clock;
 }): Replay {
   const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
+  const whyNot = createWhyNot({ storage, subscriptionCache, recipients });
 
   /** Reads those of an event's deliveries that can be moved. */
   async function movable(
@@ -178,12 +180,7 @@ export function createReplay(deps: {
           const once = moved === 0 ? options : { ...options, also: [] };
           if (active.length > 0) moved += await move(active, place, (now) => now, once);
         }
-      if (moved === 0) {
-        throw new Problem(
-          "NOT_REPLAYABLE",
-          "No delivery of this event is failed and belongs to an active subscription. Use force for delivered ones.",
-        );
-      }
+      if (moved === 0) throw await whyNot(event, options);
       return moved;
     },
 
