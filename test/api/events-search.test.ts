@@ -79,12 +79,13 @@ describe("a search of events", () => {
   });
 
   it("is refused with what is wrong in it", async () => {
-    const wrong = { id: "a b", text: "", statusCode: "99", error: "sad", minDurationMs: "-1" };
+    const wrong = { id: "a b", type: "deposit:*", text: "", statusCode: "99", error: "sad", minDurationMs: "-1" };
     const { status, json } = await api.ask("GET", `${EVENTS}?${new URLSearchParams(wrong)}`);
     expect(status).toBe(400);
     const errors = json["errors"] as unknown as { path: string; message: string }[];
     expect(Object.fromEntries(errors.map(({ path, message }) => [path, message]))).toMatchObject({
       id: "must be an event id or its beginning",
+      type: "must be one event name, without *",
       statusCode: "must be 100 to 599",
       minDurationMs: "must be 0 to 3600000",
       text: expect.any(String),

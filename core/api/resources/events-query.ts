@@ -28,7 +28,11 @@ const attempted = {
 
 export const eventsQuery = z.strictObject({
   status: eventStatuses.optional(),
-  type: z.string().max(128).optional(),
+  type: z
+    .string()
+    .max(128)
+    .regex(/^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/, "must be one event name, without *")
+    .optional(),
   subscriptionId: z.string().max(64).optional(),
   since: moment.optional(),
   until: moment.optional(),
