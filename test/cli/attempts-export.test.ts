@@ -40,6 +40,11 @@ it("relay events attempts --format writes all that is found, of every page", asy
   const rest = await run("--format", "csv", "--cursor", cursor);
   expect(rest.stdout).not.toContain(COLUMNS);
   expect(rest.stdout.trim().split("\n").length).toBe(205 - (JSON.parse(first.stdout) as unknown[]).length);
+
+  // A cursor that is refused goes on nowhere.
+  const wrong = await run("--format", "csv", "--cursor", "abc");
+  expect(wrong).toMatchObject({ stdout: "", stderr: expect.stringContaining("cursor: is not a cursor of this list") });
+  expect(wrong.stderr).not.toContain("it stopped there");
 });
 
 it.each([

@@ -59,7 +59,9 @@ export async function exportLines(
       if (cursor === undefined) break;
       if (page % PAGES_A_LINE === 0) io.say(`relay: ${counted()}, back to ${printable(answer.searchedTo ?? "")}`);
     } catch (error) {
-      if (cursor !== undefined) io.say(`relay: it stopped there: --cursor ${printable(cursor)} goes on`);
+      // The one that was given is known, and may be what is wrong.
+      if (cursor !== first && cursor !== undefined)
+        io.say(`relay: it stopped there: --cursor ${printable(cursor)} goes on`);
       throw error;
     }
   }
