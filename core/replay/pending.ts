@@ -55,8 +55,7 @@ export function createPendingDeliveries(deps: {
   ): Promise<void> {
     const event = (await locateEvent(storage, keyId, eventId))?.event;
     const sub = await subscriptionCache.get(keyId, subscriptionId);
-    if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId)))
-      throw new Problem("NOT_FOUND", "There is no such delivery on this key.");
+    if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId))) throw gone();
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await readCurrent(storage, event, subscriptionId);
       if (current !== undefined) {
@@ -74,6 +73,7 @@ export function createPendingDeliveries(deps: {
       }
       throw new Problem("DELIVERY_UNDER_WAY", UNDER_WAY);
     }
+    if ((await locateEvent(storage, keyId, eventId)) === undefined) throw gone();
     throw new Problem("CONFLICT", "The delivery is being written, or changes all the time. Read the event again.");
   }
 
@@ -126,6 +126,8 @@ export function createPendingDeliveries(deps: {
     cancel: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, cancel),
   };
 }
+
+const gone = (): Problem => new Problem("NOT_FOUND", "There is no such delivery on this key.");
 
 const UNDER_WAY =
   "A node holds this delivery: an attempt is under way, or the next one follows within seconds. Read the event again.";

@@ -3,6 +3,7 @@ import type { RelayEvent } from "../model/event.ts";
 import { Problem } from "../model/problem.ts";
 import { isLive, wants } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
+import { locateEvent } from "../records/find-event.ts";
 import type { Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { readCurrent } from "./current-delivery.ts";
@@ -35,6 +36,9 @@ export function createWhyNot(deps: {
   }
 
   return async (event, { force = false, subscriptionId }) => {
+    // Erased meanwhile.
+    if ((await locateEvent(storage, event.keyId, event.id)) === undefined)
+      return new Problem("NOT_FOUND", "There is no such event on this key.");
     const one = subscriptionId === undefined ? undefined : await ofOne(event, subscriptionId);
     return new Problem("NOT_REPLAYABLE", one ?? (force ? NONE_ENDED : NONE_FAILED));
   };

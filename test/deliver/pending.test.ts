@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
+import { createRecipients } from "../../core/records/recipients.ts";
+import { createPendingDeliveries } from "../../core/replay/pending.ts";
 import type { Problem } from "../../core/model/problem.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
@@ -128,6 +130,23 @@ describe("a pending delivery that is tried now", () => {
     await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
     expect(await code(tryNow(test, id, sub))).toBe("NOT_PENDING");
     expect(await code(cancel(test, id, sub))).toBe("NOT_PENDING");
+  });
+
+  it.each(["tryNow", "cancel"] as const)("is not there when its event is erased at that moment (%s)", async (act) => {
+    const { test, sub } = await open();
+    await using _ = test;
+    const id = await test.publish();
+    const erasing = {
+      ...createRecipients(test.storage),
+      has: async () => {
+        await test.parts.eventErasure.erase("key_1", id, []);
+        return true;
+      },
+    };
+    const { storage, clock, parts } = test;
+    const { subscriptionCache } = parts;
+    const pending = createPendingDeliveries({ storage, subscriptionCache, clock, recipients: erasing });
+    expect(await code(pending[act]("key_1", id, sub, []))).toBe("NOT_FOUND");
   });
 });
 

@@ -1,7 +1,8 @@
 // What a replay that finds nothing to send says: why, and what to do instead.
 import { expect, it } from "vitest";
 import type { Problem } from "../../core/model/problem.ts";
-import type { ReplayEventOptions } from "../../core/replay/replay.ts";
+import { createRecipients } from "../../core/records/recipients.ts";
+import { createReplay, type ReplayEventOptions } from "../../core/replay/replay.ts";
 import { replied, testPath } from "../support/path.ts";
 
 const HOUR = 3_600_000;
@@ -49,4 +50,21 @@ it("a replay that finds nothing to send says why, and names the way that there i
   expect(await refusal(delivered, { subscriptionId: sub, force: true })).toBe(
     "NOT_REPLAYABLE The subscription is not active. Enable it, and replay then.",
   );
+});
+
+it("a replay of an event that is erased at that moment says that it is not there", async () => {
+  await using test = await testPath();
+  const fields = { url: "https://receiver.example/hook", events: ["*"] };
+  await test.parts.subscriptions.create("key_1", fields, ACTOR);
+  const id = await test.publish();
+  const { storage, clock, parts } = test;
+  const erasing = {
+    ...createRecipients(storage),
+    slice: async () => {
+      await parts.eventErasure.erase("key_1", id, []);
+      return [];
+    },
+  };
+  const replay = createReplay({ storage, clock, subscriptionCache: parts.subscriptionCache, recipients: erasing });
+  await expect(replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
