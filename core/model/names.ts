@@ -1,6 +1,7 @@
 /** Checks event names, and matches them with the patterns of subscriptions. */
 
-const NAME = /^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/;
+/** A name of an event: parts of letters, digits, `_` and `-`. It has 128 characters at most. */
+export const EVENT_NAME = /^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/;
 const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
 const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/;
 const EVENT_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/;
@@ -11,7 +12,7 @@ export const OPERATIONAL = "relay:";
 /** The API key of the relay's operator. Its subscriptions are offered the operational events of every key. */
 export const OPERATOR_KEY = "relay:operator";
 
-export const isEventName = (text: string): boolean => text.length <= 128 && NAME.test(text);
+export const isEventName = (text: string): boolean => text.length <= 128 && EVENT_NAME.test(text);
 export const isEventPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 export const isKeyId = (text: string): boolean => KEY_ID.test(text);
 export const isEventId = (text: string): boolean => EVENT_ID.test(text);

@@ -1,5 +1,6 @@
 /** The queries of the lists of events and attempts: what is looked for, and which page. */
 import { z } from "zod";
+import { EVENT_NAME } from "../../model/names.ts";
 import { moment, paging } from "./schemas.ts";
 import { attemptErrors, eventStatuses } from "./statuses.ts";
 
@@ -28,11 +29,7 @@ const attempted = {
 
 export const eventsQuery = z.strictObject({
   status: eventStatuses.optional(),
-  type: z
-    .string()
-    .max(128)
-    .regex(/^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/, "must be one event name, without *")
-    .optional(),
+  type: z.string().max(128).regex(EVENT_NAME, "must be one event name, without *").optional(),
   subscriptionId: z.string().max(64).optional(),
   since: moment.optional(),
   until: moment.optional(),

@@ -1,5 +1,6 @@
 /** Publishes one event for somebody who manages the key: it stands in the audit trail, with its author. */
 import { z } from "zod";
+import { EVENT_NAME } from "../../model/names.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { AcceptedWith } from "../../publish/accept.ts";
 import type { Accepted, AcceptRequest } from "../../ports/source.ts";
@@ -18,7 +19,7 @@ const body = z
     type: z
       .string()
       .max(128, NAME)
-      .regex(/^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/, NAME)
+      .regex(EVENT_NAME, NAME)
       .meta({
         description: "A name of the catalogue, where there is one. Names that start with `relay:` are the relay's own.",
         examples: ["deposit:paid"],
