@@ -1,8 +1,9 @@
 /** The HTTP server: listhen, on exactly the configured address, with limits on the time and number of connections. */
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
+import { answerUnreadable, comesTooLate, endHalfClosed, refuseExpectation } from "./answers-in-order.ts";
 import { systemClock } from "./clock.ts";
 import { loadListhen } from "./load-listhen.ts";
 import type { Plan } from "../ports/plan.ts";
@@ -60,8 +61,9 @@ export async function listen(
   const asked = addressOf(host, port);
   let closing = false;
   const serve: Handler = (req, res) => {
+    if (comesTooLate(req, res)) return;
     // Of a connection on which an upgrade was asked for and refused, Node reads nothing more.
-    if (closing || req.headers.upgrade !== undefined) res.setHeader("Connection", "close");
+    if (closing || req.headers.upgrade !== undefined) res.shouldKeepAlive = false;
     handler(req, res);
   };
   const alone = {
@@ -93,7 +95,16 @@ export async function listen(
   // Node reads the interval of its checks (30 s by default) when it starts to listen: emitting the event restarts them.
   Object.assign(http, { connectionsCheckingInterval: checkMs });
   http.emit("listening");
-  http.on("clientError", answerBadHead);
+  http.on("clientError", answerUnreadable);
+  http.on("connect", (_req: IncomingMessage, socket: Socket) => answerUnreadable(new Error("no tunnels"), socket));
+  // Node would close a connection whose client has closed its side, with what was stored unanswered, and answer a request
+  // without Host itself, without a problem document.
+  Object.assign(http, { httpAllowHalfOpen: true, requireHostHeader: false });
+  http.on("checkExpectation", refuseExpectation);
+  http.on(tls ? "secureConnection" : "connection", (socket: Socket) => {
+    socket.allowHalfOpen = true;
+    socket.on("end", () => endHalfClosed(socket));
+  });
   http.setMaxListeners(0);
 
   let closed: Promise<void> | undefined;
@@ -175,21 +186,4 @@ function refused(asked: string, cause: unknown, why: string | undefined): StartE
     return new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
   }
   return notListening(asked, why ?? code, cause);
-}
-
-/** Answers a request with an unreadable head shortly, without details (RFC 9457 §4.2.1), and closes the connection. */
-function answerBadHead(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) return void socket.destroy();
-  const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
-  const title = STATUS_CODES[status] as string;
-  const body = JSON.stringify({ type: "about:blank", title, status });
-  const head = [
-    `HTTP/1.1 ${status} ${title}`,
-    "Content-Type: application/problem+json",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "Cache-Control: no-store",
-    "X-Content-Type-Options: nosniff",
-    "Connection: close",
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
 }

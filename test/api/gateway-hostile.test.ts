@@ -100,7 +100,7 @@ describe("framing", () => {
     expect(upstream.seen.map(({ url, headers }) => [url, headers["upgrade"], headers["http2-settings"]])).toEqual([
       ["/v1/qr", undefined, undefined],
     ]);
-    expect(await sendRaw(gateway.port, head(["CONNECT /v1/qr HTTP/1.1", "Host: x"]))).toBe("");
+    expect(statusOf(await sendRaw(gateway.port, head(["CONNECT /v1/qr HTTP/1.1", "Host: x"])))).toBe(400);
     expect(upstream.seen).toHaveLength(1);
   });
 

@@ -8,9 +8,11 @@ import type { Route, RouteReply } from "../../ports/route.ts";
 import { createBodyBudgets } from "./body-budget.ts";
 import { Call } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
+import { answerHalfClosed } from "./half-closed.ts";
+import { checkHead } from "./head.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createPaths, pathReader, REST, type Params } from "./paths.ts";
-import { checkHead, createPipeline, type Endpoint, type ServedRequest, type PipelineDeps } from "./pipeline.ts";
+import { createPipeline, type Endpoint, type ServedRequest, type PipelineDeps } from "./pipeline.ts";
 import { drained, headOf, lateBody, send } from "./reply.ts";
 
 export interface AppDeps extends PipelineDeps {
@@ -90,6 +92,7 @@ export function createApp(deps: AppDeps): NodeHandler {
 
   async function run({ endpoint, params }: Found, exchange: ServedRequest): Promise<HTTPResponse> {
     exchange.call.params = params;
+    if (endpoint.route?.direct) answerHalfClosed(exchange.call.res);
     return await respond(exchange, await pipeline.run(endpoint, exchange));
   }
 
@@ -102,6 +105,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     exchange.status = reply.status;
     if (res.headersSent || res.destroyed) return new HTTPResponse(null);
     const { lines, closing } = headOf(call.requestId, reply, limitHeaders);
+    if (closing) res.shouldKeepAlive = false;
     const late = closing && !req.complete;
     // To HEAD goes no body that could end late.
     if (late && call.method === "HEAD") await drained(call);
@@ -139,7 +143,10 @@ export function createApp(deps: AppDeps): NodeHandler {
   const handle = toNodeHandler(app);
   return (req, res) => {
     const endpoint = direct.get(req.url ?? "");
-    if (endpoint?.method === req.method) return void answerDirectly(endpoint, begin(req, res));
+    if (endpoint?.method === req.method) {
+      answerHalfClosed(res);
+      return void answerDirectly(endpoint, begin(req, res));
+    }
     try {
       void handle(req, res);
     } catch {

@@ -9,7 +9,7 @@ import type { Log, Metrics } from "../../ports/plugin.ts";
 import type { Identified, Route, RouteReply } from "../../ports/route.ts";
 import { checkAccess, checkPortal } from "./access.ts";
 import { Gone } from "./body.ts";
-import { countHeader, type Call } from "./call.ts";
+import type { Call } from "./call.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createRefusalLog } from "./refusal-log.ts";
@@ -68,16 +68,6 @@ export interface Pipeline {
   refuse(error: unknown, exchange: ServedRequest): Promise<RouteReply | undefined>;
   /** Counts, times and logs an answer. */
   report(exchange: ServedRequest): void;
-}
-
-const CLOSE = { headers: { Connection: "close" } } as const;
-
-/** Refuses a head that two servers could read differently. @throws Problem VALIDATION_FAILED */
-export function checkHead({ req }: Call): void {
-  if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
-  const coding = req.headers["transfer-encoding"];
-  if (coding !== undefined && coding.toLowerCase() !== "chunked")
-    throw new Problem("VALIDATION_FAILED", "Send Transfer-Encoding: chunked, or none.", CLOSE);
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {

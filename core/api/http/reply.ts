@@ -126,6 +126,7 @@ export function send(call: Call, reply: RouteReply, more?: Readonly<Record<strin
   // A client that hung up has closed the response; there is nobody to write to.
   if (res.headersSent || res.destroyed) return;
   const { lines, closing } = headOf(call.requestId, reply, more);
+  if (closing) res.shouldKeepAlive = false;
   res.writeHead(reply.status, lines);
   if (req.complete || !closing) return void res.end(reply.body);
   if (reply.body !== undefined) res.write(reply.body);
