@@ -99,3 +99,8 @@ export function endHalfClosed(socket: Connection): void {
   if (!answersHalfClosed(answering)) return void socket.end();
   answering.once("close", () => endHalfClosed(socket));
 }
+
+/** Closes connections without a request under way. Node's own also closes those whose answer is made, but not read yet. */
+export function closeIdle(connections: Iterable<Connection>): void {
+  for (const connection of connections) if (!connection._httpMessage) connection.destroy();
+}

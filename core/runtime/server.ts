@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import { answerUnreadable, comesTooLate, endHalfClosed, refuseExpectation } from "./answers-in-order.ts";
+import { answerUnreadable, closeIdle, comesTooLate, endHalfClosed, refuseExpectation } from "./answers-in-order.ts";
 import { systemClock } from "./clock.ts";
 import { loadListhen } from "./load-listhen.ts";
 import type { Plan } from "../ports/plan.ts";
@@ -101,10 +101,15 @@ export async function listen(
   // without Host itself, without a problem document.
   Object.assign(http, { httpAllowHalfOpen: true, requireHostHeader: false });
   http.on("checkExpectation", refuseExpectation);
+  const connections = new Set<Socket>();
   http.on(tls ? "secureConnection" : "connection", (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
     socket.allowHalfOpen = true;
     socket.on("end", () => endHalfClosed(socket));
   });
+  // Node calls it too, when it closes.
+  http.closeIdleConnections = () => closeIdle(connections);
   http.setMaxListeners(0);
 
   let closed: Promise<void> | undefined;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { writeFile, mkdtemp, rm } from "node:fs/promises";
@@ -262,6 +263,20 @@ describe("connections", () => {
     await closed;
     await listening.close(5_000);
     agent.destroy();
+  });
+
+  it("that drain end when their answers have been read, all of them", async () => {
+    const size = 16_000_000;
+    const listening = await start((_req, res) => void res.end(Buffer.alloc(size, 32)));
+    const socket = connect(listening.port, "127.0.0.1").pause();
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3));
+    await once(socket, "readable");
+    const closed = listening.close(20_000);
+    let got = 0;
+    socket.on("data", (part: Buffer) => (got += part.length)).resume();
+    await once(socket, "close");
+    expect(got).toBeGreaterThan(3 * size);
+    await closed;
   });
 
   it("that do not end within the grace are cut off", async () => {
