@@ -2,6 +2,7 @@
 import type { Pool } from "undici";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
+import { withoutInformational } from "./informational.ts";
 import { UpstreamExchange, type UpstreamHead, type UpstreamRequest } from "./exchange.ts";
 
 export interface UpstreamOptions {
@@ -57,7 +58,7 @@ export function createUpstream({
       bodyTimeout: BELT_MS,
       connect: (_options, done) => {
         dial().then(
-          (socket) => done(null, socket),
+          (socket) => done(null, withoutInformational(socket)),
           (error: Error) => done(error, null),
         );
       },
