@@ -5,7 +5,7 @@
 import type { Attempt } from "../model/attempt.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { ordinalTime, ordinals } from "../model/ids.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch } from "../model/problem.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
@@ -52,8 +52,6 @@ const TURN = { cycle: 0, number: 1 } as const;
 const MOST_TRIES = 5;
 const LONGEST_WAIT_MS = 1_000;
 
-const gone = (): Problem => new Problem("NOT_FOUND", "There is no such subscription on this key.");
-
 export function createTestEvent(deps: {
   readonly send: Send;
   readonly subscriptionCache: Pick<SubscriptionCache, "get">;
@@ -96,7 +94,7 @@ export function createTestEvent(deps: {
     async send({ keyId, id }, signal, example) {
       // Read again: it may have been deleted since the caller looked.
       const subscription = await deps.subscriptionCache.get(keyId, id);
-      if (!isLive(subscription)) throw gone();
+      if (!isLive(subscription)) throw noSuch("subscription");
       const event = eventFor(subscription, example);
       const loaded = { event, body: Buffer.from(event.body, "utf8") };
       const end = new AbortController();
@@ -117,7 +115,7 @@ export function createTestEvent(deps: {
     },
     async abort(subscriptionId) {
       const own = [...underWay].filter(([, { id }]) => id === subscriptionId);
-      for (const [, { end }] of own) end.abort(gone());
+      for (const [, { end }] of own) end.abort(noSuch("subscription"));
       await Promise.allSettled(own.map(([sent]) => sent));
     },
   };

@@ -88,3 +88,7 @@ export const problemType = (code: ProblemCode): string =>
  */
 export const isLater = (error: unknown): boolean =>
   !(error instanceof Problem) || error.status === 429 || error.status >= 500;
+
+/** Says on a key of the caller's own what is not there. */
+export const noSuch = (what: "event" | "subscription" | "delivery"): Problem =>
+  new Problem("NOT_FOUND", `There is no such ${what} on this key.`);

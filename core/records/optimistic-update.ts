@@ -2,7 +2,7 @@
 import { ConflictError } from "../model/errors.ts";
 import { subscriptionKey } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -58,7 +58,7 @@ export async function loadOutlined(
   const key = subscriptionKey(keyId, id);
   const [text] = await readTexts(storage, [key]);
   const now = text === undefined ? undefined : readSubscription(text, key);
-  if (text === undefined || !isLive(now)) throw new Problem("NOT_FOUND", "There is no such resource.");
+  if (text === undefined || !isLive(now)) throw noSuch("subscription");
   return { text, now };
 }
 

@@ -5,7 +5,7 @@
 import { type Delivery, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { dueKey, dueValue, heldKey } from "../model/keys.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -55,7 +55,7 @@ export function createPendingDeliveries(deps: {
   ): Promise<void> {
     const event = (await locateEvent(storage, keyId, eventId))?.event;
     const sub = await subscriptionCache.get(keyId, subscriptionId);
-    if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId))) throw gone();
+    if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId))) throw noSuch("delivery");
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await readCurrent(storage, event, subscriptionId);
       if (current !== undefined) {
@@ -73,7 +73,7 @@ export function createPendingDeliveries(deps: {
       }
       throw new Problem("DELIVERY_UNDER_WAY", UNDER_WAY);
     }
-    if ((await locateEvent(storage, keyId, eventId)) === undefined) throw gone();
+    if ((await locateEvent(storage, keyId, eventId)) === undefined) throw noSuch("delivery");
     throw new Problem("CONFLICT", "The delivery is being written, or changes all the time. Read the event again.");
   }
 
@@ -126,8 +126,6 @@ export function createPendingDeliveries(deps: {
     cancel: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, cancel),
   };
 }
-
-const gone = (): Problem => new Problem("NOT_FOUND", "There is no such delivery on this key.");
 
 const UNDER_WAY =
   "A node holds this delivery: an attempt is under way, or the next one follows within seconds. Read the event again.";

@@ -3,7 +3,7 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { encodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch, Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -152,7 +152,7 @@ export function createReplay(deps: {
   /** Replays one event for the subscription that is named. */
   async function one(event: RelayEvent, text: string, id: string, options: ReplayEventOptions): Promise<number> {
     const sub = await subscriptionCache.get(event.keyId, id);
-    if (!isLive(sub)) throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
+    if (!isLive(sub)) throw noSuch("subscription");
     if (sub.status !== "active") return 0;
     const place = { eventId: event.id, ordinal: event.ordinal };
     if (await recipients.has(event, id)) return await move([sub], place, (now) => now, options);
@@ -162,7 +162,7 @@ export function createReplay(deps: {
   return {
     async event(keyId, eventId, options = {}) {
       const located = await locateEvent(storage, keyId, eventId);
-      if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+      if (located === undefined) throw noSuch("event");
       const { event, text } = located;
       if (located.damaged)
         throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged, so it cannot be sent.");

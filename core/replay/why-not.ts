@@ -1,6 +1,6 @@
 /** Says why a replay found nothing to send, and what to do instead. */
 import type { RelayEvent } from "../model/event.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch, Problem } from "../model/problem.ts";
 import { isLive, wants } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { locateEvent } from "../records/find-event.ts";
@@ -37,8 +37,7 @@ export function createWhyNot(deps: {
 
   return async (event, { force = false, subscriptionId }) => {
     // Erased meanwhile.
-    if ((await locateEvent(storage, event.keyId, event.id)) === undefined)
-      return new Problem("NOT_FOUND", "There is no such event on this key.");
+    if ((await locateEvent(storage, event.keyId, event.id)) === undefined) return noSuch("event");
     const one = subscriptionId === undefined ? undefined : await ofOne(event, subscriptionId);
     return new Problem("NOT_REPLAYABLE", one ?? (force ? NONE_ENDED : NONE_FAILED));
   };

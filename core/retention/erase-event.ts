@@ -17,7 +17,7 @@ import {
   replayedKey,
   subscriptionsOf,
 } from "../model/keys.ts";
-import { Problem } from "../model/problem.ts";
+import { noSuch, Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -148,7 +148,7 @@ export function createEventErasure(deps: {
     async erase(keyId, eventId, also) {
       for (let tries = 0; tries < TRIES; tries++) {
         const located = await locateEvent(storage, keyId, eventId);
-        if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+        if (located === undefined) throw noSuch("event");
         if (tries === 0 && !located.damaged) await endTurns(located.event);
         if (!(await eraseOnce(located, also))) continue;
         await forget(located.event.ordinal);

@@ -2,12 +2,12 @@
 import { z } from "zod";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
-import { notFound } from "../http/checks.ts";
 import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import type { AttemptSearch } from "../../history/attempt-search.ts";
 import { isoTime } from "../../model/time.ts";
+import { noSuch } from "../../model/problem.ts";
 import { attemptsQuery } from "./events-query.ts";
 import { attempt, time } from "./shapes.ts";
 import { deliveryStatuses } from "./statuses.ts";
@@ -85,7 +85,7 @@ export function attemptOperations(deps: {
         const place = places.read(cursor, list);
         const before = place === undefined ? undefined : Number(place);
         const page = await attempts.page(keyId, eventId, subscriptionId, { before, limit });
-        if (page === undefined) throw notFound();
+        if (page === undefined) throw noSuch("delivery");
         const { delivery, next } = page;
         return {
           data: page.attempts.map((one) => attemptView(delivery, one)),

@@ -6,10 +6,9 @@ import type { History } from "../../history/history.ts";
 import type { Replay, BulkReplayed } from "../../replay/replay.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
-import { Problem } from "../../model/problem.ts";
+import { noSuch, Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { notFound } from "../http/checks.ts";
 import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, type Receivers, refuseResting } from "./expected-receivers.ts";
@@ -100,7 +99,7 @@ export function deliveryOperations(
       problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE"],
       async handle({ keyId, params, body, actor }) {
         const subscription = await subscriptionCache.get(keyId, params["subscriptionId"] ?? "");
-        if (subscription === undefined) throw notFound();
+        if (subscription === undefined) throw noSuch("subscription");
         if (!isLive(subscription) || subscription.status !== "active") {
           throw new Problem("NOT_REPLAYABLE", "The subscription is not active.");
         }

@@ -6,8 +6,8 @@ import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import { bodyData } from "../../model/event.ts";
 import { ordinalTime } from "../../model/ids.ts";
+import { noSuch } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { notFound } from "../http/checks.ts";
 import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, type Receivers, refuseResting } from "./expected-receivers.ts";
@@ -90,7 +90,7 @@ export function eventOperations(
         const list = `event:${keyId}:${id}`;
         const from = Number(places.read(cursor, list) ?? 0);
         const found = await history.event(keyId, id, { from, limit });
-        if (found === undefined) throw notFound();
+        if (found === undefined) throw noSuch("event");
         const { event, damaged, status, deliveries, next } = found;
         const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
         const data = damaged ? "null" : bodyData(event);

@@ -1,13 +1,12 @@
 /** The subscriptions of a key: the operations that the interface names first. */
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
-import { Problem } from "../../model/problem.ts";
+import { noSuch, Problem } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { z } from "zod";
 import { refuseOutline } from "../../records/subscription-record.ts";
-import { notFound } from "../http/checks.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { createBody, rotateBody, updateBody } from "./schemas.ts";
 import {
@@ -40,7 +39,7 @@ export async function findSubscription(
   id: string,
 ): Promise<Subscription> {
   const found = await subscriptionCache.get(keyId, id);
-  if (!isLive(found)) throw notFound();
+  if (!isLive(found)) throw noSuch("subscription");
   return found;
 }
 

@@ -1,10 +1,9 @@
 /** The event that a filter or a transform is tested on: a stored one of the key, or one in the request. */
 import { z } from "zod";
 import type { RelayEvent } from "../../model/event.ts";
-import { Problem } from "../../model/problem.ts";
+import { noSuch, Problem } from "../../model/problem.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { locateEvent } from "../../records/find-event.ts";
-import { notFound } from "../http/checks.ts";
 
 /** Fields of the request, of which one is given. */
 export const testedEvent = {
@@ -32,7 +31,7 @@ export async function storedEvent(
   id: string,
 ): Promise<RelayEvent> {
   const located = await locateEvent(storage, keyId, id);
-  if (located === undefined) throw notFound();
+  if (located === undefined) throw noSuch("event");
   if (!located.damaged) return located.event;
   const errors = [{ path: "eventId", message: "names an event whose stored record is damaged" }];
   throw new Problem("VALIDATION_FAILED", "Choose another event.", { errors });
