@@ -47,6 +47,18 @@ it("relay events attempts --format writes all that is found, of every page", asy
   expect(wrong.stderr).not.toContain("it stopped there");
 });
 
+it("a name that begins with a full-width sign, which some spreadsheets read as a formula, begins with an apostrophe", async () => {
+  await using receiver = await startReceiver();
+  await using relay = await startRelay();
+  const env = { RELAY_URL: relay.url, RELAY_TOKEN: await relay.token() };
+  const body = { url: receiver.url(), events: ["*"], description: "＝1+1" };
+  await relay.call("POST", "/api-keys/key_1/webhooks", { body });
+  expect((await relay.publish([{ type: "a:b", keyId: "key_1", data: 1 }])).status).toBe(202);
+  const csv = async (): Promise<string> =>
+    (await runHere(["events", "attempts", "--key", "key_1", "--format", "csv"], { cwd: relay.dataDir, env })).stdout;
+  await expect.poll(csv).toContain(",'＝1+1,");
+});
+
 it.each([
   [["--format", "xml"], "--format must be ndjson or csv"],
   [["--format", "csv", "--limit", "5"], "--limit is for a list"],

@@ -28,7 +28,7 @@ const PAGES_A_LINE = 25;
 /** RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe. */
 function cell(value: string | number | undefined): string {
   const text = String(value ?? "");
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = /^[=+\-@＝＋－＠\t\r\n]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

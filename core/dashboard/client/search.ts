@@ -83,7 +83,7 @@ export const lookedBack = (to: string | undefined, found: number) =>
 const MOST = 10_000;
 const COLUMNS = ["id", "type", "status", "createdAt", "acceptedAt"] as const;
 /** RFC 4180. None of these values needs quotes; what a spreadsheet would take for a formula begins with an apostrophe. */
-const cell = (text: string): string => (/^[=+\-@]/.test(text) ? `'${text}` : text);
+const cell = (text: string): string => (/^[=+\-@＝＋－＠]/.test(text) ? `'${text}` : text);
 
 /** Writes all that is found, newest first, up to a number that the limits allow. */
 export const Export = part(({ keyId, asks }: { readonly keyId: string; readonly asks: Asked }) => {
