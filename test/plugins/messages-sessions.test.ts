@@ -1,7 +1,8 @@
 // Sessions of a message source with its upstream, one after another.
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { aborted, connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
+import { unlessAborted } from "../../core/model/within.ts";
+import { connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
 import { createIntake } from "../../plugins/source/messages/intake.ts";
 import { keepConnected } from "../../plugins/source/messages/sessions.ts";
 import { testClock } from "../support/clock.ts";
@@ -16,7 +17,7 @@ it("leaves nothing on the source's signal, however often upstream was away", asy
   let sessions = 0;
   const kept = keepConnected({ stopping: stopping.signal, away: () => {} }, clock, async (signal) => {
     sessions++;
-    void aborted(signal);
+    void unlessAborted(signal, never);
     throw new Error("away");
   });
   await until(async () => {
@@ -55,7 +56,7 @@ it("tells the session that the source stops, with its reason", async () => {
   const stopping = new AbortController();
   let reason: unknown;
   const kept = keepConnected({ stopping: stopping.signal, away: () => {} }, testClock(), async (signal) => {
-    await aborted(signal);
+    await unlessAborted(signal, never);
     reason = signal.reason;
   });
   stopping.abort("enough");

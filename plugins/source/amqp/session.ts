@@ -2,8 +2,8 @@
 import type { Channel, ChannelModel, connect as amqpConnect, ConsumeMessage } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
+import { unlessAborted } from "../../../core/model/within.ts";
 import {
-  aborted,
   connectedSource,
   watchBacklog,
   endsWithin,
@@ -59,7 +59,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       timeout: CONNECT_MS,
       clientProperties: { connection_name: `relaybox ${reading.source}` },
     });
-    await Promise.race([opening, aborted(stopping)]);
+    await unlessAborted(stopping, opening);
     if (stopping.aborted) {
       // A stop waits for no broker: a connection that opens afterwards is closed at once.
       void opening.then(hangUp, () => undefined);
@@ -70,13 +70,14 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     connection.on("error", lost.reject);
     connection.on("close", () => lost.reject(new Error("RabbitMQ has closed the connection")));
     try {
-      await Promise.race([lost.promise, work(connection, lost.reject)]);
+      await Promise.race([lost.promise, work(connection, lost)]);
     } finally {
       over.abort();
       await hangUp(connection);
     }
 
-    async function work(connection: ChannelModel, fail: (error: Error) => void): Promise<void> {
+    async function work(connection: ChannelModel, lost: PromiseWithResolvers<never>): Promise<void> {
+      const fail = (error: Error): void => lost.reject(error);
       const channel = await connection.createChannel();
       failWith(channel, fail);
       await channel.prefetch(prefetch);
@@ -89,7 +90,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       connected();
       const backlog = async () => (await channel.checkQueue(queue)).messageCount;
       const watching = watchBacklog(ctx, reading.source, AbortSignal.any([over.signal, stopping]), backlog);
-      await aborted(stopping);
+      await unlessAborted(stopping, lost.promise);
       await watching;
       await endsWithin(clock, CLOSE_MS, channel.cancel(consumerTag));
       await settled;

@@ -2,8 +2,8 @@
 import type { Consumer, ConsumerOptions } from "@platformatic/kafka";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
+import { unlessAborted } from "../../../core/model/within.ts";
 import {
-  aborted,
   connectedSource,
   watchBacklog,
   endsWithin,
@@ -58,7 +58,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     const failed = Promise.withResolvers<never>();
     const consumer: BytesConsumer = new library.Consumer(client);
     try {
-      await Promise.race([failed.promise, aborted(stopping), work()]);
+      await unlessAborted(stopping, Promise.race([failed.promise, work()]));
       await settled;
     } catch (error) {
       throw firstOf(error);

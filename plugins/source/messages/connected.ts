@@ -1,5 +1,5 @@
 /** A source that keeps one session with its broker: what all sources of another system share. */
-import { within } from "../../../core/model/within.ts";
+import { unlessAborted, within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
@@ -59,21 +59,15 @@ export async function watchBacklog(
   over: AbortSignal,
   read: () => Promise<number>,
 ): Promise<void> {
-  // A broker that does not answer must not hold up a stop.
-  const ended = aborted(over).then(() => undefined);
   while (!over.aborted) {
-    const waiting = await Promise.race([read().catch(() => undefined), ended]);
+    // A broker that does not answer must not hold up a stop.
+    const waiting = await unlessAborted(
+      over,
+      read().catch(() => undefined),
+    );
     if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
     await clock.sleep(clock.now() + EVERY_MS, over).catch(() => undefined);
   }
-}
-
-/** Resolves when the signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** Waits for `work`, at most so long: a broker that does not answer must not hold up a stop. A rejection counts as done. */

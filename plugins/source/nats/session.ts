@@ -3,7 +3,8 @@ import type { Consumer, ConsumerInfo } from "@nats-io/jetstream";
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
+import { unlessAborted } from "../../../core/model/within.ts";
+import { connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
 import { createStuck } from "../messages/stuck.ts";
@@ -40,7 +41,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
 
   async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
     const opening = library.connect(connecting);
-    await Promise.race([opening, aborted(stopping)]);
+    await unlessAborted(stopping, opening);
     if (stopping.aborted) {
       // A stop waits for no server: a connection that opens afterwards is closed at once.
       void opening.then((late) => late.close()).catch(() => undefined);
@@ -72,7 +73,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
       connected();
       const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
       const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
-      await Promise.race([aborted(stopping), take()]);
+      await unlessAborted(stopping, take());
       await watching;
       await settled;
       over.abort();

@@ -2,7 +2,8 @@
 import { Socket } from "node:net";
 import type pg from "pg";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { aborted, endsWithin } from "../messages/connected.ts";
+import { unlessAborted } from "../../../core/model/within.ts";
+import { endsWithin } from "../messages/connected.ts";
 
 export interface Connection {
   /** Runs one statement, or several without values. Resolves to the rows of the last one. */
@@ -57,7 +58,7 @@ export function createConnector({ Client }: typeof pg, url: string, clock: Clock
       socket.destroy();
     }
     try {
-      await Promise.race([client.connect(), aborted(signal)]);
+      await unlessAborted(signal, client.connect());
       signal.throwIfAborted();
     } catch (error) {
       // Nobody waits for the goodbye of a server that has not greeted yet.

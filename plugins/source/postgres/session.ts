@@ -1,6 +1,6 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import { aborted } from "../messages/connected.ts";
+import { unlessAborted } from "../../../core/model/within.ts";
 import type { OpenConnection, Connection } from "./client.ts";
 
 export interface Reader {
@@ -31,7 +31,7 @@ export async function runSession(parts: SessionParts): Promise<void> {
   signal.addEventListener("abort", wake, { once: true });
   try {
     // No row is read yet, so that a stop need not wait for these answers.
-    await Promise.race([prepare(), aborted(signal)]);
+    await unlessAborted(signal, prepare());
     if (signal.aborted) return;
     parts.connected();
     while (!signal.aborted) {
