@@ -62,7 +62,9 @@ interface Live {
   readonly started: Promise<string | undefined>;
   /** Resolves when the process is gone. */
   readonly gone: Promise<void>;
-  answered: ((answer: RunAnswer) => void) | undefined;
+  /** Told the answer to a run; `undefined`: the process is gone. */
+  answered: ((answer: RunAnswer | undefined) => void) | undefined;
+  ended: boolean;
   ready: boolean;
   runs: number;
   /** Resident memory once the config was loaded, KiB; `undefined` where it cannot be read. */
@@ -88,14 +90,17 @@ export function createTransformWorker(deps: {
       started: first.promise,
       gone: gone.promise,
       answered: undefined,
+      ended: false,
       ready: false,
       runs: 0,
       base: undefined,
     };
     const end = (why: string): void => {
       if (live === made) live = undefined;
+      made.ended = true;
       first.resolve(why);
       gone.resolve();
+      made.answered?.(undefined);
     };
     child.on("error", (error) => {
       child.kill("SIGKILL");
@@ -164,16 +169,18 @@ export function createTransformWorker(deps: {
     const spent = (): number => clock.monotonic() - began;
     const fresh = own.runs === 0;
     const request = { ...input, run: ++own.runs };
-    const answer = new Promise<RunAnswer>((resolve) => {
+    // Not a race with `gone`: that promise outlives the run, and would keep each answer until the process ends.
+    const answer = new Promise<RunAnswer | undefined>((resolve) => {
       own.answered = (given) => {
-        if (given.run === request.run) resolve(given);
+        if (given === undefined || given.run === request.run) resolve(given);
       };
+      if (own.ended) resolve(undefined);
     });
     const over = new AbortController();
     own.child.send(request, () => undefined);
     const watched = overdue(own, over.signal);
     watched.catch(() => undefined);
-    const end = await Promise.race([answer, own.gone, watched]);
+    const end = await Promise.race([answer, watched]);
     over.abort();
     own.answered = undefined;
     if (typeof end === "object") {
