@@ -32,14 +32,18 @@ export function describePolledSource(open: (clock: TestClock) => Promise<PolledS
       let ended = false;
       const fate = async (): Promise<Upstream> => {
         let upstream: Upstream | undefined;
-        await until(async () => (upstream = ended ? "later" : await made.learned()) !== undefined);
+        await until(async () => {
+          upstream = ended ? "later" : await made.learned();
+          // Again, as it may have looked just before the message was there, and waits for the clock only now.
+          if (upstream === undefined) await made.look?.();
+          return upstream !== undefined;
+        });
         return upstream as Upstream;
       };
       const under = {
         source: made.source,
         async publish(text: string) {
           await made.add(text);
-          if (!ended) await made.look?.();
           return await fate();
         },
         async [Symbol.asyncDispose]() {
