@@ -334,8 +334,11 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
       await server.start();
       await dial();
       // A server that has just started may take longer over a handshake than the source waits, and its next try comes half a minute later.
-      await eventually("the source is connected", () => source.readiness?.() === undefined, 180_000);
       const state = () => `${desk.told.length} of ${total}, ${source.readiness?.() ?? "ready"}`;
+      const connected = (): boolean => source.readiness?.() === undefined;
+      await eventually("the source is connected", connected, 180_000).catch((error: Error) => {
+        throw new Error(`${error.message}: ${state()}`);
+      });
       await eventually("all are stored", () => desk.told.length >= total, 120_000).catch(async (error: Error) => {
         throw new Error(`${error.message}: ${state()}, ${await waiting(queue)} in the queue`);
       });
