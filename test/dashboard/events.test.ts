@@ -48,6 +48,32 @@ const isList =
   ({ pathname }: URL): boolean =>
     pathname === `/api-keys/${keyId}/events`;
 
+/** Runs in the page: what comes on a stream while `held.on` is passed on in one piece. */
+const holdStreams = `
+  const parts = [];
+  let pass;
+  window.held = {
+    on: false,
+    text: () => parts.map((part) => new TextDecoder().decode(part)).join(""),
+    release() {
+      held.on = false;
+      pass(new TextEncoder().encode(held.text()));
+    },
+  };
+  const { fetch } = window;
+  window.fetch = async (...asked) => {
+    const answer = await fetch(...asked);
+    if (!String(asked[0]).includes("/stream")) return answer;
+    const gather = new TransformStream({
+      transform(part, out) {
+        pass = (whole) => out.enqueue(whole);
+        if (held.on) parts.push(part);
+        else out.enqueue(part);
+      },
+    });
+    return new Response(answer.body.pipeThrough(gather), { status: answer.status, headers: answer.headers });
+  };`;
+
 describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in Chromium"})`, () => {
   it("appear by themselves, and so do their attempts", async () => {
     const { keyId } = await subscribed("/live");
@@ -59,6 +85,20 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     const { id } = (await relay.publish({ type: "deposit:paid", keyId, data: 1 })).json.data;
     await page.getByRole("row", { name: new RegExp(`${id}.*deposit:paid.*delivered`) }).waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  it("show what became of them when they and their attempts come at once", async () => {
+    const { keyId } = await subscribed("/at-once");
+    await using screen = await open();
+    const { page } = screen;
+    await page.addInitScript(holdStreams);
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.evaluate("held.on = true");
+    const id = await published(keyId, "deposit:paid", "delivered");
+    await expect.poll(() => page.evaluate<string>("held.text()")).toMatch(/event: event\n[^]*event: attempt\n/);
+    await page.evaluate("held.release()");
+    await page.getByRole("row", { name: new RegExp(`${id}.*deposit:paid.*delivered`) }).waitFor();
   });
 
   it("stay when they came while the list was on its way", async () => {

@@ -47,11 +47,15 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     [keyId, cursor, ...Object.values(asks)],
   );
   const [fresh, setFresh] = useState<readonly Fresh[]>([]);
+  /** The same, also between two messages that come at once: nothing is drawn between them. */
+  const arrived = useRef(fresh);
+  const changeFresh = (change: (before: readonly Fresh[]) => readonly Fresh[]): void =>
+    setFresh((arrived.current = change(arrived.current)));
   const [changed, setChanged] = useState<ReadonlyMap<string, EventStatus>>(new Map());
   const [replaying, setReplaying] = useState(false);
   useEffect(() => {
     // What came while the list was on its way may not be in it.
-    setFresh((before) => before.filter(({ read }) => read >= (data?.read ?? 0)));
+    changeFresh((before) => before.filter(({ read }) => read >= (data?.read ?? 0)));
     setChanged(new Map());
   }, [data]);
 
@@ -66,10 +70,10 @@ export const Events = part(({ keyId, query }: EventsProps) => {
       if (status !== undefined || sub !== undefined || isSearch(query)) return soon();
       const first = deliveries === 0 ? "unmatched" : "pending";
       const one: Fresh = { ...event, recipients: deliveries, status: first, read: reads.current };
-      setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
+      changeFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
     } else if (message.event === "attempt") {
       const { eventId, status: now } = message.data;
-      const shown = [...fresh, ...(data?.data ?? [])].find(({ id }) => id === eventId);
+      const shown = [...arrived.current, ...(data?.data ?? [])].find(({ id }) => id === eventId);
       // The list that is on its way may show it, as it was before.
       if ((shown === undefined && !loading) || now === "pending") return;
       setChanged((before) => new Map(before).set(eventId, now));
