@@ -59,6 +59,23 @@ describe("a transport that", () => {
     expect(incidents.recent().size).toBe(0);
   });
 
+  it("cannot say whether it is ready says so, wherever it is asked", () => {
+    const thrown = (): never => {
+      throw new Error("broken");
+    };
+    for (const [readiness, why] of [
+      [thrown, "its readiness fails: Error: broken"],
+      [() => 7, "its readiness is no text"],
+      [() => "away", "away"],
+      [() => undefined, undefined],
+    ] as const) {
+      const own = readiness as () => string | undefined;
+      expect(transportOf({ readiness: own }).transport.readiness?.()).toBe(why);
+      const source = { ...idleSource(), readiness: own };
+      expect(containSource(source, plugin("source"), surroundings().walls).readiness?.()).toBe(why);
+    }
+  });
+
   it("answers in its own time is not cut off by a process that stood still", async () => {
     const answer = Promise.withResolvers<typeof OK>();
     const [clock, { walls, log }] = [testClock(), surroundings()];

@@ -3,7 +3,6 @@ import type { HealthPart } from "../../api/resources/health.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { thrownText } from "../contain/thrown.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
 import type { OpenPorts } from "./open-ports.ts";
@@ -44,7 +43,7 @@ export function pluginParts(
   for (const [i, port] of [...sources, ...transports].entries()) {
     if (port?.readiness === undefined) continue;
     const name = names[i] as string;
-    const why = reasonOf(port as { readiness: () => unknown });
+    const why = port.readiness();
     const needed = plan.server.readyNeeds?.includes(name) ? {} : { required: false };
     parts[name] = why === undefined ? { ready: true, ...needed } : { ready: false, state: plain(hide(why)), ...needed };
   }
@@ -79,16 +78,6 @@ export async function readiness(
     auth: ready,
     ...(thread === undefined ? own : worstOf([own, thread.state().parts])),
   };
-}
-
-/** What a plug-in says of itself. One that fails to say anything is not ready. */
-function reasonOf(port: { readiness: () => unknown }): string | undefined {
-  try {
-    const why = port.readiness();
-    return why === undefined || typeof why === "string" ? why : "its readiness is no text";
-  } catch (error) {
-    return `its readiness fails: ${thrownText(error)}`;
-  }
 }
 
 /** One line without control characters, cut. */

@@ -2,7 +2,7 @@
 import { isPluginName } from "../../model/names.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Accept, AcceptRequest, Source, SourceInfo } from "../../ports/source.ts";
-import { checkPort, wallOf, type Walls } from "./wall.ts";
+import { checkPort, reasonOf, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 import { containRoutes } from "./routes.ts";
 
@@ -41,6 +41,6 @@ export function containSource(source: Source, plugin: PluginName, walls: Walls):
       await wall.end("stop", graceMs, () => source.stop());
       stopped = true;
     },
-    ...(source.readiness && { readiness: () => inside(() => source.readiness?.()) }),
+    ...(source.readiness && { readiness: () => reasonOf(() => inside(() => source.readiness?.())) }),
   };
 }

@@ -2,7 +2,7 @@
 import type { AttemptError } from "../../model/attempt.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Reply, Transport, TransportRequest } from "../../ports/transport.ts";
-import { checkPort, wallOf, type Walls } from "./wall.ts";
+import { checkPort, reasonOf, wallOf, type Walls } from "./wall.ts";
 import type { PluginName } from "./incidents.ts";
 import { thrownError } from "./thrown.ts";
 
@@ -107,7 +107,7 @@ export function containTransport(
       return read(reply);
     },
     forget: (id) => tell("forget", () => transport.forget?.(id)),
-    ...(transport.readiness && { readiness: () => inside(() => transport.readiness?.()) }),
+    ...(transport.readiness && { readiness: () => reasonOf(() => inside(() => transport.readiness?.())) }),
     dispose: async () => {
       await inside(() => transport.dispose());
     },

@@ -5,6 +5,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { CallDeadlines } from "./deadlines.ts";
 import type { Incidents, PluginName } from "./incidents.ts";
 import { inside, outside, type Run } from "./owner.ts";
+import { thrownText } from "./thrown.ts";
 
 export interface Walls {
   readonly clock: Clock;
@@ -57,6 +58,16 @@ export function wallOf({ kind, name }: PluginName, walls: Walls): Wall {
 
 export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
+
+/** What a plug-in says of itself. One that fails to say anything is not ready. Never throws. */
+export function reasonOf(readiness: () => unknown): string | undefined {
+  try {
+    const why = readiness();
+    return why === undefined || typeof why === "string" ? why : "its readiness is no text";
+  } catch (error) {
+    return `its readiness fails: ${thrownText(error)}`;
+  }
+}
 
 /** The member of what may be anything, and may throw when it is read. */
 function memberOf(port: unknown, name: string): unknown {
