@@ -1,8 +1,8 @@
 /** Takes addresses out of what other systems say of themselves, where it is shown to people who are to learn none. */
 
 /**
- * An address: a node such as `rabbit@host`, a host with its port, an IP address, or a host that DNS does not know. The key of a stream (`orders:paid`) is
- * none.
+ * An address: a node such as `rabbit@host`, a host with its port, an IP address, or a host that DNS does not know. The key of
+ * a stream (`orders:paid`) is none.
  */
 const ADDRESS = new RegExp(
   [

@@ -48,7 +48,7 @@ const rekey: Command = {
         const names = came.unreadable.join(", ");
         throw new ExitError(EX_REFUSED, `no key opens the secrets of ${names}: give the older key too, or rotate them`);
       }
-      // Of a relay that still seals by the old key, "the old key" would mean the new one to whoever reads this.
+      // Names no key that may go: while the relay still seals by the older one, an operator would delete the wrong one.
       if (!given.flag("json"))
         io.print(`${sealed} subscriptions sealed again; all is sealed by the relay's present master key`);
       if (old !== undefined) io.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
