@@ -121,8 +121,7 @@ describe("the figures of a working relay", () => {
     await settled();
     await relay.call("POST", "/api-keys/key_bad/events/one/replay");
     await receiver.waitFor(6);
-    const text = await read(relay);
-    const fed = (name: string): boolean => {
+    const fed = (text: string, name: string): boolean => {
       const figure = METRIC_TABLE[name];
       if (figure === undefined) return false;
       const prom = promName(name, figure);
@@ -155,7 +154,13 @@ describe("the figures of a working relay", () => {
       "transform_seconds",
       "schema_mismatches",
     ];
-    expect(Object.keys(METRIC_TABLE).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
+    let text = "";
+    // The spool counts a file when it has put it away, after the file's event is delivered.
+    const unfed = async (): Promise<string[]> => {
+      text = await read(relay);
+      return Object.keys(METRIC_TABLE).filter((name) => !fed(text, name) && !atRest.includes(name));
+    };
+    await expect.poll(unfed).toEqual([]);
     expect(text).toContain('relay_source_lag_seconds{source="spool"} 0');
     expect(value(text, "relay_ready")).toBe(1);
     expect(value(text, 'relay_limiter_verdicts_total{code="BURST_EXCEEDED"}')).toBe(1);
