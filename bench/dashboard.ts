@@ -9,6 +9,7 @@ import { context } from "./queue/surroundings.ts";
 import { fill } from "./retention/fill.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID } from "./throughput/event.ts";
+import { hostSpeed, hostText } from "./throughput/host.ts";
 import { pass } from "./throughput/rounds.ts";
 import { openWorld } from "./throughput/world.ts";
 
@@ -86,6 +87,7 @@ async function measure(folder: string) {
   await world.restart();
   // The newest ones by the relay itself, so that there are statistics.
   await pass(world, world.running, 3, { form: "batch", connections: 2 });
+  const host = await hostSpeed(world, 3);
   const browser = await openChromium(folder);
   const floors = await serveFloors();
   try {
@@ -112,6 +114,7 @@ async function measure(folder: string) {
     return {
       events,
       rounds,
+      host,
       floor: floor.map(({ page, ms }) => ({ page, fromAddress: spread(ms.slice(1)) })),
       views: opened.map(({ view, fromAddress, fromClick }) => ({
         view,
@@ -131,12 +134,17 @@ await benchRun({
   json: options.json,
   measure,
   met: ({ views }) => views.every((one) => Math.max(one.fromAddress.median, one.fromClick.median) <= LIMIT_MS),
-  print({ floor, views }) {
+  print({ host, floor, views }) {
     console.log(`${events.toLocaleString("en")} events stored; ms until the view is painted, median (least … most)`);
     const shown = ({ median, least, most }: ReturnType<typeof spread>) => `${median} (${least} … ${most})`.padEnd(22);
     for (const { view, fromAddress, fromClick } of views)
       console.log(`${view.padEnd(10)} from its address ${shown(fromAddress)} from a click ${shown(fromClick)}`);
     console.log("A page of 25 rows without a relay, in the same browser: what is not the dashboard's own");
     for (const { page, fromAddress } of floor) console.log(`${page.padEnd(10)} from its address ${shown(fromAddress)}`);
+    console.log(`This machine: ${hostText(host)}. In its usual time, by that alone, the medians are`);
+    for (const { view, fromAddress, fromClick } of views) {
+      const usual = ({ median }: typeof fromAddress) => String(round(median / host.slower)).padEnd(22);
+      console.log(`${view.padEnd(10)} from its address ${usual(fromAddress)} from a click ${usual(fromClick)}`);
+    }
   },
 });

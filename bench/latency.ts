@@ -3,6 +3,7 @@
 // stands beside it: what a bare request over TLS takes on this machine, with as much going on.
 import { parseArgs } from "node:util";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
+import { diskSpeed, hostSpeed, hostText } from "./throughput/host.ts";
 import { median, percentile } from "./throughput/process.ts";
 import { pass, rawLoop } from "./throughput/rounds.ts";
 import { openWorld, WARM_SECONDS } from "./throughput/world.ts";
@@ -33,6 +34,8 @@ const latency = (values: readonly number[]): Latency => ({
 async function measure(folder: string) {
   const { storage } = options;
   const world = await openWorld({ folder, connections: CONNECTIONS, storage, logLevel: "info" });
+  const disk = await diskSpeed(folder);
+  const host = await hostSpeed(world, 3);
   say("warming up …");
   await pass(world, world.running, WARM_SECONDS, { form: "ids" });
   const best: number[] = [];
@@ -50,7 +53,7 @@ async function measure(folder: string) {
     rates.push({ percent, rate, events, repeated, ...of });
   }
   await world.end();
-  return { storage, eventsPerSecond: round(most), rates };
+  return { storage, eventsPerSecond: round(most), host, disk, rates };
 }
 
 const text = ({ p50, p99, p999 }: Latency): string => `p50 ${p50}, p99 ${p99}, p99.9 ${p999}`;
@@ -60,8 +63,9 @@ await benchRun({
   json: options.json,
   measure,
   met: ({ rates }) => rates.every(({ repeated }) => repeated === 0),
-  print({ storage, eventsPerSecond, rates }) {
+  print({ storage, eventsPerSecond, host, disk, rates }) {
     console.log(`${storage}, full speed ${eventsPerSecond} events/s; all times in ms`);
+    console.log(`this machine: ${hostText(host)}; its disk keeps 4 KB in p50 ${disk.p50}, p99 ${disk.p99}`);
     for (const { percent, rate, accepted, sent, raw } of rates) {
       console.log(`at ${percent} % (${rate}/s)`);
       console.log(`  accept → receiver        ${text(accepted)}`);
