@@ -11,8 +11,8 @@ import { checkAccess, checkPortal } from "./access.ts";
 import { Gone } from "./body.ts";
 import type { Call } from "./call.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
+import { createLineBound } from "./line-bound.ts";
 import type { AnyOperation } from "./operation.ts";
-import { createRefusalLog } from "./refusal-log.ts";
 import { envelope, problemOf, problemReply } from "./reply.ts";
 
 export interface PipelineDeps extends Pick<CheckDeps, "stepUp"> {
@@ -45,6 +45,8 @@ export interface ServedRequest {
   code: ProblemCode | undefined;
   /** Whether that problem is logged as a refusal, whatever its status. */
   refusal: boolean;
+  /** Whether the lines of its fault may be written; undefined while it has none. */
+  told: boolean | undefined;
   /** The status that it is answered with; undefined where its endpoint streams, or where the client is gone. */
   status: number | undefined;
 }
@@ -73,7 +75,10 @@ export interface Pipeline {
 export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, log, metrics, auth, limits } = deps;
   const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
-  const logRefusal = createRefusalLog(deps);
+  const mayTellRefusal = createLineBound(clock, (count) =>
+    log.warn("more requests were refused than are logged", { count }),
+  );
+  const mayTellFault = createLineBound(clock, (count) => log.error("more requests failed than are logged", { count }));
 
   async function countOperation({ method, path, limit }: AnyOperation, call: Call): Promise<Counted> {
     const principal = await authenticated(auth, call);
@@ -111,7 +116,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   /** Finds the problem that the client gets for an error, counts a failed authentication, and logs a fault of ours. */
-  async function judged(error: unknown, call: Call): Promise<Problem> {
+  async function judged(error: unknown, exchange: ServedRequest): Promise<Problem> {
+    const { call } = exchange;
     let problem = problemOf(error);
     try {
       if (problem.code === "UNAUTHENTICATED") {
@@ -123,7 +129,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN" && problem.extras.refusal !== true) {
       const fault = error instanceof Error ? error : new Error(String(error));
-      log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
+      exchange.told = mayTellFault(`${fault.name} ${fault.message}`);
+      const fields = { requestId: call.requestId, error: fault.name, detail: fault.message };
+      if (exchange.told) log.error("a request failed", fields);
     }
     return problem;
   }
@@ -136,7 +144,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   async function refusal(error: unknown, exchange: ServedRequest): Promise<RouteReply> {
     const { call, counted } = exchange;
-    const problem = await judged(error, call);
+    const problem = await judged(error, exchange);
     const limiter = error instanceof Refused ? error : undefined;
     exchange.code = problem.code;
     exchange.refusal = problem.extras.refusal === true;
@@ -167,6 +175,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       limitHeaders: undefined,
       code: undefined,
       refusal: false,
+      told: undefined,
       status: undefined,
     }),
 
@@ -204,14 +213,17 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       }
     },
 
-    report({ call, startedAt, where, counted, code, refusal, status }) {
+    report({ call, startedAt, where, counted, code, refusal, told, status }) {
       if (status === undefined) return;
       const durationMs = clock.monotonic() - startedAt;
       metrics.count("http_requests", { route: where, status: String(status) });
       metrics.observe("request_seconds", durationMs / 1_000);
-      const known = counted.principal !== undefined || (status >= 500 && !refusal);
+      const fault = status >= 500 && !refusal;
+      const known = counted.principal !== undefined || fault;
       // A publish that is stored has its log line already.
       if (!known && code === undefined) return;
+      if (fault ? !(told ?? mayTellFault(`${where} ${status}`)) : !known && !mayTellRefusal(addressGroup(call.address)))
+        return;
       const fields = {
         requestId: call.requestId,
         method: call.method,
@@ -220,8 +232,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         code,
         durationMs: Math.round(durationMs * 10) / 10,
       };
-      if (known) log.info("request", code === undefined ? fields : { ...fields, address: call.address });
-      else logRefusal(call.address, fields);
+      const address = code === undefined ? {} : { address: call.address };
+      log.info(known ? "request" : "request refused", { ...fields, ...address });
     },
   };
 }

@@ -1,8 +1,7 @@
-// Every refused request is in the log under the id that its answer names; a flood of them is counted instead.
+// Every refused or failed request is in the log under the id that its answer names; a flood of them is counted instead.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createRefusalLog } from "../../core/api/http/refusal-log.ts";
+import { createLineBound } from "../../core/api/http/line-bound.ts";
 import { testClock } from "../support/clock.ts";
-import { quietLog } from "../support/quiet.ts";
 import { LIST, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { AskOptions, Served } from "./serve.ts";
 
@@ -48,23 +47,51 @@ describe("a refused request", () => {
 describe("a flood of refused requests", () => {
   it("writes so many lines a minute, and says how many it left out", async () => {
     const clock = testClock();
-    const log = quietLog();
-    const refuse = createRefusalLog({ clock, log });
-    for (let i = 0; i < 1_000; i++) refuse("203.0.113.7", { status: 401 });
-    refuse("203.0.113.8", { status: 401 });
-    expect(log.lines.filter(({ fields }) => fields["address"] === "203.0.113.7")).toHaveLength(20);
-    expect(log.lines.filter(({ fields }) => fields["address"] === "203.0.113.8")).toHaveLength(1);
+    const leftOut: number[] = [];
+    const mayTell = createLineBound(clock, (count) => leftOut.push(count));
+    const told = (count: number, group: (i: number) => string): number =>
+      Array.from({ length: count }, (_, i) => mayTell(group(i))).filter(Boolean).length;
+    expect(told(1_000, () => "203.0.113.7")).toBe(20);
+    expect(told(1, () => "203.0.113.8")).toBe(1);
     await clock.advance(60_000);
-    expect(log.lines.at(-1)).toMatchObject({ level: "warn", fields: { count: 980 } });
+    expect(leftOut).toEqual([980]);
 
-    log.lines.length = 0;
-    for (let i = 0; i < 100_000; i++) refuse(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { status: 401 });
-    expect(log.lines).toHaveLength(200);
-    // One household is one address, whichever of its own it uses.
+    expect(told(100_000, (i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`)).toBe(200);
     await clock.advance(60_000);
-    expect(log.lines.at(-1)).toMatchObject({ fields: { count: 99_800 } });
-    log.lines.length = 0;
-    for (let i = 0; i < 100; i++) refuse(`2001:db8::${i.toString(16)}`, { status: 401 });
-    expect(log.lines).toHaveLength(20);
+    expect(leftOut).toEqual([980, 99_800]);
+  });
+
+  it("counts a household as one address, whichever of its own it uses", async () => {
+    await using behind = await serve({ trustedProxies: ["127.0.0.1"] });
+    for (let i = 0; i < 30; i++) {
+      const headers = { "x-forwarded-for": `2001:db8::${i.toString(16)}` };
+      await behind.ask("GET", "/nowhere", { token: false, headers });
+    }
+    expect(behind.log.lines.filter(({ message }) => message === "request refused")).toHaveLength(20);
+  });
+});
+
+describe("a flood of failed requests", () => {
+  it("is bounded too, and its first ones are told whole", async () => {
+    await using broken = await serve({
+      routes: [
+        {
+          method: "GET",
+          path: "/broken/{part}",
+          handle: ({ params }) => Promise.reject(new Error(`no more room in ${params["part"]}`)),
+        },
+      ],
+    });
+    const { lines } = broken.log;
+    const of = (message: string) => lines.filter((line) => line.message === message);
+    for (let i = 0; i < 30; i++) expect((await broken.ask("GET", "/broken/disk", { token: false })).status).toBe(500);
+    expect(of("a request failed")).toHaveLength(20);
+    expect(of("request")).toHaveLength(20);
+    // Another fault is not hidden by them.
+    const other = await broken.ask("GET", "/broken/memory", { token: false });
+    const line = { fields: { requestId: other.json["instance"], detail: "no more room in memory" } };
+    expect(of("a request failed").at(-1)).toMatchObject(line);
+    await broken.path.clock.advance(60_000);
+    await expect.poll(() => lines.at(-1)).toMatchObject({ level: "error", fields: { count: 10 } });
   });
 });
