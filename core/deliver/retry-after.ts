@@ -1,6 +1,7 @@
 /**
- * Remembers how long receivers asked to be left alone (`Retry-After`), as this node heard it. The queue claims nothing
- * of them meanwhile; this also stops deliveries that were claimed before. Losing it loses nothing.
+ * Remembers how long receivers asked to be left alone (`Retry-After`), whichever node they answered. The queue claims
+ * nothing of them meanwhile; this also stops deliveries that were claimed before, and outlasts a shorter pause that the
+ * circuit breaker sets in the queue. Losing it loses nothing.
  */
 import { setNewest } from "../model/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";

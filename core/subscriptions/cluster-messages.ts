@@ -1,19 +1,22 @@
-/** Cluster messages about a change: what the other nodes must do, and what this node does for them. */
+/** Cluster messages: what the other nodes must do or know, and what this node does for them. */
 import type { Log } from "../ports/plugin.ts";
 import type { Nodes } from "../ports/storage.ts";
 
 /**
  * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
- * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `erased`: drop an event from the
- * cache; it is about an event, by its ordinal, or about all; the others are about a subscription.
+ * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `rest`:
+ * send nothing to the receiver for some time, as its `Retry-After` asks. `erased`: drop an event from the cache; it is
+ * about an event, by its ordinal, or about all; the others are about a subscription.
  */
-export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "erased";
+export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "rest" | "erased";
 
 /** Stands for every event in the message `erased`. */
 export const ALL_EVENTS = "all";
 
-/** What this node does; each resolves when it is done. */
-export type ClusterActions = Readonly<Record<Exclude<ClusterMessage, "known">, (id: string) => Promise<unknown>>>;
+/** What this node does; each resolves when it is done. `ms` is the time of a `rest`. */
+export type ClusterActions = Readonly<
+  Record<Exclude<ClusterMessage, "known">, (id: string, ms: number) => Promise<unknown>>
+>;
 
 /** A node may have begun an attempt this long after its last sign of life (`FRESH_MS`); that attempt ends by itself. */
 const SILENT_MS = 5_000;
@@ -26,6 +29,7 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
   stop: { mostMs: STOP_MS, silentMs: STOP_MS },
   revive: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   probe: { mostMs: SILENT_MS, silentMs: SILENT_MS },
+  rest: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   erased: { mostMs: SILENT_MS, silentMs: SILENT_MS },
 };
 
@@ -39,10 +43,11 @@ export interface ClusterMessages {
   ask(message: ClusterMessage, subscriptionId: string): Promise<void>;
   /**
    * Does the same for a change that is stored already. A failure of the other nodes must not fail the change, so it is
-   * only logged.
+   * only logged. This node's own action begins before it returns.
+   * @param ms how long a `rest` lasts
    * @throws what this node's own action throws
    */
-  announce(message: ClusterMessage, subscriptionId: string): Promise<void>;
+  announce(message: ClusterMessage, subscriptionId: string, ms?: number): Promise<void>;
   /** From now on this node does what others ask. Returns a function that stops it. */
   listen(): () => void;
 }
@@ -51,18 +56,19 @@ export function createClusterMessages(nodes: Nodes | undefined, log: Log): Clust
   let actions: Partial<ClusterActions> = {};
 
   /** Runs this node's action of a message; `known` has none. */
-  async function here(message: string, subscriptionId: string): Promise<void> {
-    if (isAction(message, actions)) await actions[message]?.(subscriptionId);
+  async function here(message: string, subscriptionId: string, ms = 0): Promise<void> {
+    if (isAction(message, actions)) await actions[message]?.(subscriptionId, ms);
   }
 
-  async function askOthers(message: ClusterMessage, subscriptionId: string): Promise<void> {
+  async function askOthers(message: ClusterMessage, subscriptionId: string, ms?: number): Promise<void> {
     if (nodes === undefined) return;
-    const all = await nodes.ask(`${message} ${subscriptionId}`, WAITS[message]);
+    const length = ms === undefined ? "" : ` ${ms}`;
+    const all = await nodes.ask(`${message} ${subscriptionId}${length}`, WAITS[message]);
     if (!all) log.warn("another node did not confirm in time", { reason: message, subscriptionId });
   }
 
-  const noted = (message: ClusterMessage, subscriptionId: string): Promise<void> =>
-    askOthers(message, subscriptionId).catch((error: unknown) =>
+  const noted = (message: ClusterMessage, subscriptionId: string, ms?: number): Promise<void> =>
+    askOthers(message, subscriptionId, ms).catch((error: unknown) =>
       log.warn("other nodes could not be notified", { reason: message, subscriptionId, error: String(error) }),
     );
 
@@ -71,14 +77,14 @@ export function createClusterMessages(nodes: Nodes | undefined, log: Log): Clust
     async ask(message, id) {
       await Promise.all([askOthers(message, id), here(message, id)]);
     },
-    async announce(message, id) {
-      await Promise.all([noted(message, id), here(message, id)]);
+    async announce(message, id, ms) {
+      await Promise.all([noted(message, id, ms), here(message, id, ms)]);
     },
     listen() {
       if (nodes === undefined) return () => {};
       return nodes.answer(async (text) => {
-        const [message = "", subscriptionId = ""] = text.split(" ");
-        await here(message, subscriptionId);
+        const [message = "", subscriptionId = "", ms] = text.split(" ");
+        await here(message, subscriptionId, Number(ms ?? 0));
       });
     },
   };

@@ -1,4 +1,7 @@
-/** What this node's parts do when a subscription changes or an event is erased, on this node or on another one. */
+/**
+ * What this node's parts do when a subscription changes, its receiver asks for a pause or an event is erased, on this node
+ * or on another one.
+ */
 import { ALL_EVENTS, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
 import type { DeliveryPath } from "./parts.ts";
 
@@ -50,6 +53,7 @@ export const clusterActions = ({
     await circuitBreaker.forget(id);
   },
   probe: (id) => circuitBreaker.probe(id),
+  rest: async (id, ms) => retryAfter.note(id, ms),
   async erased(ordinal) {
     eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
   },

@@ -198,9 +198,9 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     [
       ...(["plan", "storage", "clock", "log", "metrics", "recipients", "subscriptionCache"] as const),
       ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "away", "circuitBreaker"] as const),
-      ...(["rateLimit", "observer", "publisher", "transforming", "statsCollector"] as const),
+      ...(["rateLimit", "observer", "publisher", "transforming", "statsCollector", "cluster"] as const),
     ],
-    ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
+    ({ plan, circuitBreaker, retryAfter, subscriptions, cluster, ...parts }) =>
       createDeliveries({
         ...parts,
         send: parts.inFlight.send,
@@ -217,7 +217,8 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         attempted: parts.observer.attempted,
         failed: parts.statsCollector.failed,
         failureEvent: failureEvent(parts.publisher),
-        retryAfter: retryAfter.note,
+        // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
+        retryAfter: (id, ms) => void cluster.announce("rest", id, ms),
       }),
   );
   container.make(
