@@ -183,7 +183,10 @@ export interface PluginContext {
   /** Not available while the storage itself is being set up: reading it then throws. */
   readonly storage: ScopedStorage;
   readonly keys: Keys;
-  /** Writes a refusal to the audit trail, the first with the same `alike` in each minute. Never rejects. */
+  /**
+   * Writes a refusal to the audit trail: of those with the same `alike` the first of each minute, and no more than 20 a minute
+   * of one actor at one address. Never rejects.
+   */
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** Counts guesses at codes; see `Guess`. */
   readonly guess: Guess;

@@ -26,8 +26,9 @@ export interface AuditTrail {
   lines(entry: AuditEntry): readonly Change[];
   /**
    * Writes a refusal, bounded so that frequent refusals cannot fill the storage: of refusals with the same `alike`,
-   * only the first of each minute, and at most 60 a minute in all. The next line says how many were left out. It stays
-   * for 90 days, since anybody can be refused. Never rejects.
+   * only the first of each minute; at most 20 a minute of one actor at one address, so that nobody hides the refusals of
+   * others; and 60 in all. The next line says how many were left out. It stays for 90 days, since anybody can be refused.
+   * Never rejects.
    */
   refused(entry: AuditEntry, alike: string): Promise<void>;
 }
@@ -35,7 +36,9 @@ export interface AuditTrail {
 /** An actor with more keys than this is written to the relay's own trail. */
 const MOST_KEYS = 100;
 const WINDOW_MS = 60_000;
+/** Refusals written a minute: in all, and of one actor at one address. */
 const LINES = 60;
+const LINES_OF_ONE = 20;
 const REFUSED_MS = 90 * 86_400_000;
 /** Longest name from a client that is written. */
 const LONGEST = 128;
@@ -50,6 +53,7 @@ export function createAuditTrail(deps: {
   let since = Number.NEGATIVE_INFINITY;
   let skipped = 0;
   const written = new Set<string>();
+  const byActor = new Map<string, number>();
 
   function lines({ keys, actor, ...facts }: AuditEntry): readonly Change[] {
     const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
@@ -57,25 +61,31 @@ export function createAuditTrail(deps: {
   }
 
   /** Whether this refusal is written. Counts it when it is not. */
-  function admitted(alike: string): boolean {
+  function admitted({ action, actor: { sub, address = "" } }: AuditEntry, alike: string): boolean {
     const now = clock.monotonic();
     if (now - since >= WINDOW_MS) {
       since = now;
       written.clear();
+      byActor.clear();
     }
-    if (written.has(alike) || written.size >= LINES) {
+    const group = addressGroup(address);
+    const kind = `${action} ${alike} ${group}`;
+    const actor = `${sub} ${group}`;
+    const count = byActor.get(actor) ?? 0;
+    if (written.has(kind) || written.size >= LINES || count >= LINES_OF_ONE) {
       skipped++;
       return false;
     }
-    written.add(alike);
+    written.add(kind);
+    byActor.set(actor, count + 1);
     return true;
   }
 
   return {
     lines,
     async refused(entry, alike) {
-      const { actor, target, detail } = entry;
-      if (!admitted(`${entry.action} ${alike} ${addressGroup(actor.address ?? "")}`)) return;
+      const { target, detail } = entry;
+      if (!admitted(entry, alike)) return;
       const unsaid = skipped > 0 ? `${skipped} earlier refusals are not listed` : undefined;
       skipped = 0;
       const text = [detail, unsaid].filter((one) => one !== undefined).join("; ");

@@ -24,3 +24,18 @@ it("keeps a refusal for 90 days, and a change for as long as the data", async ()
   expect(await storage.range("audit:")).toHaveLength(2);
   expect(await storage.range("expiry:")).toHaveLength(1);
 });
+
+it("shows the refusals of others beside those of one who is refused all the time", async () => {
+  const [storage, clock] = [shelf(), testClock()];
+  const trail = createAuditTrail({ storage, clock, log: quietLog() });
+  const refusedOf = (sub: string, target: string) =>
+    trail.refused({ action: "access", target, actor: { sub, address: "192.0.2.1" }, keys: "*" }, `${sub} ${target}`);
+  const seen = async (sub: string): Promise<number> =>
+    (await storage.range("audit:", { limit: 500 })).filter(({ value }) => value.includes(`"by":"${sub}"`)).length;
+  for (let n = 0; n < 100; n++) await refusedOf("portal:eve", `key_${n}`);
+  await refusedOf("alice", "key_1");
+  expect([await seen("portal:eve"), await seen("alice")]).toEqual([20, 1]);
+  await clock.advance(60_000);
+  await refusedOf("portal:eve", "key_1");
+  expect(await seen("portal:eve")).toBe(21);
+});
