@@ -123,6 +123,25 @@ describe("the stream of a key", () => {
     expect(told.listening()).toBe(0);
   });
 
+  it("ends soon after its caller has lost the key", async () => {
+    const told = feed();
+    const clock = testClock();
+    const auth = tokenAuth(clock.now);
+    const { authenticate } = auth;
+    let keys = ["key_1"];
+    auth.authenticate = async (request) => {
+      const found = await authenticate(request);
+      return "refused" in found ? found : { ...found, keys };
+    };
+    await using api = await serve({ more: { feed: told }, auth });
+    const stream = await open(api.port, TARGET);
+    await stream.until("hello");
+    keys = ["key_2"];
+    await api.path.clock.advance(15_000);
+    await stream.ended;
+    expect(told.listening()).toBe(0);
+  });
+
   it("has twenty places for one caller, and keeps others from none of theirs", async () => {
     const told = feed();
     await using api = await serve({ more: { feed: told } });

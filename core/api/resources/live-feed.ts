@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "../http/call.ts";
+import { owns } from "../http/checks.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { streamQuery } from "./schemas.ts";
 import { createStreamPlaces } from "./stream-places.ts";
@@ -34,19 +35,21 @@ export function liveFeedOperations(deps: {
   if (feed === undefined) return [];
   const places = createStreamPlaces();
 
-  async function stillValid(call: Call, principal: Principal): Promise<boolean> {
+  /** Whether the token has not ended, and its owner still has the key. */
+  async function stillValid(call: Call, principal: Principal, keyId: string): Promise<boolean> {
     if (clock.now() >= principal.expiresAt) return false;
-    return !("refused" in (await auth.authenticate(call)));
+    const found = await auth.authenticate(call);
+    return !("refused" in found) && owns(found, keyId);
   }
 
   /** @param signal aborts when the client goes away or the server drains */
-  async function beat(call: Call, principal: Principal, signal: AbortSignal): Promise<void> {
+  async function beat(call: Call, principal: Principal, keyId: string, signal: AbortSignal): Promise<void> {
     const { res } = call;
     let waiting = false;
     res.on("drain", () => (waiting = false));
     while (!signal.aborted) {
       await clock.sleep(Math.min(clock.now() + BEAT_MS, principal.expiresAt), signal);
-      if (!(await stillValid(call, principal))) return;
+      if (!(await stillValid(call, principal, keyId))) return;
       // What waited at the last beat waits yet: the client reads no more, and would keep its place for ever.
       if (waiting && res.writableLength > 0) return void res.destroy();
       res.write(": beat\n\n");
@@ -63,6 +66,7 @@ export function liveFeedOperations(deps: {
       portal: true,
       query: streamQuery,
       reply: { status: 200, type: "text/event-stream" },
+      problems: ["PROVIDER_BACKPRESSURE"],
       handle({ keyId, principal, query }) {
         return {
           async stream(call, headers) {
@@ -87,7 +91,7 @@ export function liveFeedOperations(deps: {
             server?.once("draining", drain);
             try {
               res.write(": hello\n\n");
-              await beat(call, principal, AbortSignal.any([signal, draining.signal]));
+              await beat(call, principal, keyId, AbortSignal.any([signal, draining.signal]));
             } catch {
               // The client went away, the server drains, or the token could not be judged: either way it is over.
             } finally {
