@@ -2,6 +2,7 @@ import type { KeyStats } from "../../core/stats/query.ts";
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
+import { subscriptionsOf } from "../../core/model/keys.ts";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
@@ -16,7 +17,10 @@ interface Described {
   readonly security?: readonly Readonly<Record<string, unknown>>[];
   readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
   readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema?: Schema }> };
-  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema?: Schema }> }>;
+  readonly responses: Record<
+    string,
+    { readonly description: string; readonly content?: Record<string, { readonly schema?: Schema }> }
+  >;
 }
 interface Document {
   readonly openapi: string;
@@ -63,6 +67,7 @@ beforeAll(async () => {
     more: {
       ping: async () => ({ ordinal: "0".repeat(26), attempt }),
       figures: { stats: async () => NO_FIGURES, status: async () => ({ nodes: 1 }) },
+      feed: { listen: () => () => {} },
     },
     routes: [...openApiRoutes({ operations: [], routes: [], version: "0" }), ...through.routes],
   });
@@ -91,7 +96,10 @@ const bearerOf = ({ security }: Described): "publish" | "check" | "bearer" =>
 function unpromised(method: string, path: string, got: Got): readonly string[] {
   const described = document.paths[path]?.[method.toLowerCase()];
   const response = described?.responses[String(got.status)] ?? described?.responses["default"];
-  if (response === undefined) return [`${method} ${path} answers ${got.status} ${got.json.code ?? ""}`];
+  const { code } = got.json;
+  if (response === undefined) return [`${method} ${path} answers ${got.status} ${code ?? ""}`];
+  const named = code === undefined || "*/*" in (response.content ?? {}) || response.description.includes(`\`${code}\``);
+  if (!named) return [`${method} ${path} answers ${got.status} ${code}, which its ${got.status} does not name`];
   if (response.content === undefined) return got.text === "" ? [] : ["has a body"];
   const type = got.headers["content-type"] ?? "";
   if (response.content[type] === undefined && "*/*" in response.content) return [];
@@ -205,6 +213,34 @@ describe("every operation", () => {
     wrong.push(...unpromised("POST", "/api-keys/{keyId}/webhooks", made));
     expect(wrong).toEqual([]);
     expect([...seen]).toEqual(expect.arrayContaining(["GET 200", "POST 201", "POST 202", "DELETE 204", "GET 404"]));
+  });
+});
+
+describe("the refusals that are hard to come by", () => {
+  it("are named: no room for a body, or for a stream", () => {
+    const all = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.values(item).map((one) => ({ path, one })),
+    );
+    const bounded = all.filter(({ path, one }) => one.requestBody !== undefined || path.endsWith("/stream"));
+    const named = ({ one }: (typeof all)[number]) =>
+      one.responses["429"]?.description.includes("PROVIDER_BACKPRESSURE");
+    expect(bounded.filter((one) => named(one) !== true).map(({ path }) => path)).toEqual([]);
+  });
+
+  it("are named: a damaged subscription", async () => {
+    const { storage } = api.path;
+    const hooks = "/api-keys/key_damaged/webhooks";
+    const made = await api.ask("POST", hooks, { body: HOOK });
+    const { id } = made.json.data as unknown as { id: string };
+    const [row] = await storage.range(subscriptionsOf("key_damaged"));
+    await storage.commit([{ op: "put", key: row?.key as string, value: "damaged" }]);
+    const event = { event: { type: "deposit:paid", data: {} } };
+    const asked = { "/test": {}, "/filter/test": event, "/transform/test": event, "/rotate-secret": {} };
+    for (const [path, body] of Object.entries(asked)) {
+      const got = await api.ask("POST", `${hooks}/${id}${path}`, { body, token: "all+mfa" });
+      expect([path, got.status, got.json.code]).toEqual([path, 409, "CONFLICT"]);
+      expect(unpromised("POST", `/api-keys/{keyId}/webhooks/{subscriptionId}${path}`, got)).toEqual([]);
+    }
   });
 });
 

@@ -22,6 +22,8 @@ const WITH_BODY: readonly ProblemCode[] = [
   "VALIDATION_FAILED",
   "PAYLOAD_TOO_LARGE",
   "UNSUPPORTED_MEDIA_TYPE",
+  // There is no room for it.
+  "PROVIDER_BACKPRESSURE",
 ];
 
 const timestamp = z.iso.datetime();

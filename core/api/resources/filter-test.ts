@@ -45,6 +45,8 @@ export function filterTestOperations(deps: {
       access: "read",
       body,
       reply: { status: 200, data: filterTested },
+      // Its stored record is damaged.
+      problems: ["CONFLICT"],
       async handle({ keyId, params, body: asked }) {
         const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const event: FilteredEvent = asked.event === undefined ? await stored(keyId, asked.eventId ?? "") : asked.event;

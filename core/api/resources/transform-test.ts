@@ -46,6 +46,8 @@ export function transformTestOperations(deps: {
       access: "read",
       body,
       reply: { status: 200, data: transformTested },
+      // Its stored record is damaged.
+      problems: ["CONFLICT"],
       async handle({ keyId, params, call, body: asked }) {
         const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const event = asked.event ?? (await storedEvent(storage, keyId, asked.eventId ?? ""));

@@ -16,6 +16,7 @@ const BODY: readonly ProblemCode[] = [
   "VALIDATION_FAILED",
   "PAYLOAD_TOO_LARGE",
   "UNSUPPORTED_MEDIA_TYPE",
+  "PROVIDER_BACKPRESSURE",
 ];
 const meta = z.strictObject({ timestamp: z.iso.datetime() });
 const params = z.object({
