@@ -101,6 +101,12 @@ export async function listen(
   // without Host itself, without a problem document.
   Object.assign(http, { httpAllowHalfOpen: true, requireHostHeader: false });
   http.on("checkExpectation", refuseExpectation);
+  /** Node's `closeAllConnections` knows none whose TLS handshake is under way, and none that asked for a tunnel. */
+  const sockets = new Set<Socket>();
+  http.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   const connections = new Set<Socket>();
   http.on(tls ? "secureConnection" : "connection", (socket: Socket) => {
     connections.add(socket);
@@ -125,6 +131,7 @@ export async function listen(
       await Promise.race([ended, clock.sleep(clock.now() + Math.min(DRAIN_LOOK_MS, graceMs))]);
     }
     http.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
     await ended;
   }
 

@@ -17,6 +17,16 @@ const open: Listening[] = [];
 const plan = { host: "127.0.0.1", port: 0, trustedProxies: [], shutdownMs: 1_000, maxConnections: 100 };
 const ok: Handler = (_req, res) => void res.end("ok");
 
+/** A certificate for loopback and its key, in files of a folder that the caller removes. */
+async function certificateFiles(): Promise<{ readonly folder: string; readonly cert: string; readonly key: string }> {
+  const { cert, key } = await loopbackCertificate();
+  const folder = await mkdtemp(join(tmpdir(), "relay-server-"));
+  const files = { folder, cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+  await writeFile(files.cert, cert);
+  await writeFile(files.key, key);
+  return files;
+}
+
 async function start(handler = ok, over: object = {}, patience: Partial<Patience> = {}): Promise<Listening> {
   const listening = await listen(handler, { ...plan, ...over }, patience);
   open.push(listening);
@@ -114,11 +124,7 @@ describe("listening", () => {
 
   it("serves TLS from files, and refuses files that are none with 78", async () => {
     const authority = await testAuthority();
-    const { cert, key } = await loopbackCertificate();
-    const folder = await mkdtemp(join(tmpdir(), "relay-server-"));
-    const tls = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
-    await writeFile(tls.cert, cert);
-    await writeFile(tls.key, key);
+    const { folder, ...tls } = await certificateFiles();
     const { port, url } = await start(ok, { tls });
     expect(url).toMatch(/^https:/);
     const status = await new Promise((resolve, reject) => {
@@ -286,5 +292,15 @@ describe("connections", () => {
     await arrived.promise;
     await listening.close(50);
     expect(await hanging).toBe("");
+  });
+
+  it("whose TLS handshake never ends are cut off after the grace", async () => {
+    const { folder, ...tls } = await certificateFiles();
+    const listening = await start(ok, { tls });
+    const silent = connect(listening.port, "127.0.0.1").on("error", () => {});
+    await once(silent, "connect");
+    await listening.close(50);
+    await once(silent.resume(), "close");
+    await rm(folder, { recursive: true });
   });
 });
