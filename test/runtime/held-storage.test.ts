@@ -3,12 +3,13 @@ import { AsyncResource } from "node:async_hooks";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Plan } from "../../core/ports/plan.ts";
-import type { Storage } from "../../core/ports/storage.ts";
+import type { ClaimRequest, Storage } from "../../core/ports/storage.ts";
 import { createMetrics } from "../../core/runtime/observability/index.ts";
 import { holdStorage, type HeldStorage } from "../../core/runtime/threads/held-storage.ts";
 import { openStorageClient } from "../../core/runtime/threads/storage-client.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { memory } from "../../plugins/storage/memory.ts";
+import { claimOne, due, endOf, enqueue } from "../conformance/queue.ts";
 import { testFolder } from "../support/folder.ts";
 import { quietLog } from "../support/quiet.ts";
 
@@ -69,6 +70,30 @@ describe("a storage that several threads share", () => {
     ]);
     const state = expect.stringContaining("getMany") as unknown;
     expect(shared.parts()).toEqual({ "storage:wild-1": { ready: false, state, required: false } });
+  });
+
+  it("may keep anything in its leases, and one answer that cannot cross to a thread fails alone", async () => {
+    const { held } = hold((storage) => ({
+      ...storage,
+      status: () => Promise.resolve({ rows: 1, reopen: () => undefined }),
+      queue: {
+        ...storage.queue,
+        claim: async (request: ClaimRequest) =>
+          (await storage.queue.claim(request)).map((lease) => ({ ...lease, lapse: () => undefined })),
+      },
+    }));
+    const shared = await held;
+    await within(shared, async (storage) => {
+      const [status, item] = await Promise.allSettled([storage.status(), storage.getItem("a")]);
+      expect(status).toMatchObject({ status: "rejected", reason: { message: expect.stringContaining("cloned") } });
+      expect(item).toEqual({ status: "fulfilled", value: undefined });
+      const line = due("a", 1, clock.now());
+      await enqueue(storage, line);
+      const lease = await claimOne(storage.queue);
+      expect(lease).toMatchObject(line);
+      await storage.queue.settle(lease, [endOf(lease)]);
+      expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+    });
   });
 
   it("is to blame for what it throws in a timer of its own, and for nothing else", async () => {

@@ -15,7 +15,7 @@ export interface Link {
   /**
    * Resolves to the answer of the other side.
    * @param receive is called with the answer before any later message is read
-   * @throws what the other side throws; StorageError `uncertain` when it ended meanwhile, so that it may have acted;
+   * @throws what the other side throws; Error when call or answer holds what cannot cross; StorageError `uncertain` when it ended meanwhile, so that it may have acted;
    *   `unavailable` when it had ended before
    */
   call<T>(method: string, args: readonly unknown[], receive?: (answer: T) => void): Promise<T>;
@@ -49,7 +49,23 @@ export function createLink(port: LinkPort, serve: Serve, heard?: () => void): Li
   function flush(): void {
     const full = parcel;
     parcel = [];
-    if (!ended) port.postMessage(full);
+    if (ended) return;
+    try {
+      port.postMessage(full);
+    } catch {
+      for (const entry of full) postAlone(entry);
+    }
+  }
+
+  /** One that holds what cannot cross, such as a function of a plug-in, fails by itself and ends neither thread. */
+  function postAlone(entry: Entry): void {
+    try {
+      port.postMessage([entry]);
+    } catch (error) {
+      const [id] = entry;
+      if (id < 0) port.postMessage([[id, undefined, plainError(error)]]);
+      else answered(id, undefined, plainError(error));
+    }
   }
 
   function called(id: number, method: string, args: readonly unknown[]): void {

@@ -47,6 +47,21 @@ export type ExtendCall = readonly [name: string, token: string];
 export type ClaimCall = readonly [limit: number, perSubscription: number, busy: readonly (readonly [string, number])[]];
 export type ClaimAnswer = readonly Lease[];
 
+/** The lease without what else a storage keeps in it, such as a timer, which could not cross to a thread. */
+export const plainLease = (lease: Lease): Lease => ({
+  subscriptionId: lease.subscriptionId,
+  keyId: lease.keyId,
+  ordinal: lease.ordinal,
+  dueAt: lease.dueAt,
+  generation: lease.generation,
+  cycle: lease.cycle,
+  attempts: lease.attempts,
+  token: lease.token,
+  ...(lease.waitMs !== undefined && { waitMs: lease.waitMs }),
+  ...(lease.order !== undefined && { order: lease.order }),
+  ...(lease.damaged !== undefined && { damaged: lease.damaged }),
+});
+
 /** A thread that has heard nothing from the storage for this long asks it before each attempt, ms. */
 export const SIGN_OF_LIFE_MS = 3_000;
 /** Longest time that a cancel waits for a thread which does not answer, ms: after `SIGN_OF_LIFE_MS` it trusts no lease. */

@@ -21,6 +21,8 @@ import {
   OPTIONAL_CALLS,
   PLAIN_CALLS,
   PLAIN_QUEUE_CALLS,
+  plainLease,
+  type ClaimAnswer,
   type ClaimCall,
   type CommitCall,
   type ReleaseCall,
@@ -74,7 +76,7 @@ export function createStorageHost(deps: {
     lives: ({ heardAt }) => clock.monotonic() - heardAt < SIGN_OF_LIFE_MS,
     give(client, leases) {
       client.leases.claimed(leases);
-      client.link.send("given", leases);
+      client.link.send("given", leases.map(plainLease));
     },
     wake: ({ link }) => link.send("wake"),
   });
@@ -90,12 +92,12 @@ export function createStorageHost(deps: {
     if (knows !== undefined) lines.committed(client, changes);
   }
 
-  async function claim(client: Client, ...call: ClaimCall): Promise<readonly unknown[]> {
+  async function claim(client: Client, ...call: ClaimCall): Promise<ClaimAnswer> {
     // What the same thread has added before is found.
     await lines.done();
     const leases = await handOut.claim(client, requestOf(call));
     client.leases.claimed(leases);
-    return leases;
+    return leases.map(plainLease);
   }
 
   /** Resolves when every thread knows that leases of the subscription are lost, or asks before it uses one. */
