@@ -84,13 +84,20 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   /** Starts the thread of this index. @throws what its start throws */
   async function run(index: number): Promise<Started> {
     const connected = held?.connect();
-    const node = startNodeWorker({
-      spawn,
-      start: { index, count, storage: connected?.port, port, feed, readable },
-      now: clock.monotonic(),
-      lines: log.addLines,
-      processMetrics,
-    });
+    let node: NodeWorker;
+    try {
+      node = startNodeWorker({
+        spawn,
+        start: { index, count, storage: connected?.port, port, feed, readable },
+        now: clock.monotonic(),
+        lines: log.addLines,
+        processMetrics,
+      });
+    } catch (error) {
+      // Where the system has no room for a thread, nobody would answer what the storage asks over that port.
+      await connected?.left();
+      throw error;
+    }
     workers.set(index, node);
     void node.ended.then(async (end) => {
       await connected?.left();
