@@ -46,6 +46,23 @@ describe("the log", () => {
     expect(text).not.toContain("\u001b");
   });
 
+  it("masks what is hidden before it cuts, and writes an object that a plug-in passes as one text", async () => {
+    const file = join(folder, "hidden");
+    const key = "k".repeat(600);
+    const log = createLog("info", { dest: file });
+    log.hideWith((text) => text.replaceAll(key, "[masked]"));
+    const token = `eyJ${"h".repeat(40)}.eyJ${"p".repeat(600)}.c2ln`;
+    log.warn(`no key: ${key}`, { error: `no key: ${key}`, detail: `no token: ${token}` });
+    const error = Object.assign(new Error("refused"), { headers: { authorization: "Basic hunter2" } });
+    log.warn("failed", { error, result: { password: "hunter2" } } as never);
+    await log.flush();
+    const [first, second] = await lines(file);
+    expect(first).toMatchObject({
+      ...{ msg: "no key: [masked]", error: "no key: [masked]", detail: "no token: [masked]" },
+    });
+    expect(second).toMatchObject({ error: "Error: refused", result: "[object Object]" });
+  });
+
   it("writes JSON whatever the values are, in the order of the fields", async () => {
     const file = join(folder, "any");
     const log = createLog("info", { dest: file });

@@ -1,3 +1,6 @@
+/** Says what of its fields a log line carries, and how. */
+import { thrownText } from "../contain/thrown.ts";
+
 /**
  * The fields that a log line may carry. A field that is not named here is not written, whichever room passes it: so a
  * secret, a token, a body or a URL with its query cannot get into a log by carelessness.
@@ -86,28 +89,41 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
 /** Longest text of one field; a longer one is cut. */
 const MAX_FIELD = 500;
 
-export const cut = (text: string): string => (text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD)}…` : text);
+/** Masks secrets in a text. */
+export type Mask = (text: string) => string;
+
+/** Masked before it is cut: no mask knows a secret of which the cut leaves a part. */
+export function cut(text: string, mask: Mask): string {
+  if (text.length <= MAX_FIELD) return text;
+  const shown = mask(text);
+  return shown.length > MAX_FIELD ? `${shown.slice(0, MAX_FIELD)}…` : shown;
+}
 
 type Fields = Record<string, unknown>;
 
-/** The fields as they may be written: texts cut, URLs without their query, the names of all others in `omitted`. */
-export function allowed(fields: Fields): Fields {
-  for (const name in fields) if (!isPlain(name, fields[name])) return cleaned(fields);
+/**
+ * The fields as they may be written: texts cut, URLs without their query, objects as one text, as they may hold anything,
+ * the names of all others in `omitted`.
+ */
+export function allowed(fields: Fields, mask: Mask): Fields {
+  for (const name in fields) if (!isPlain(name, fields[name])) return cleaned(fields, mask);
   return fields;
 }
 
 /** Whether it may be written as it is. Nearly every field may, so that a line is not copied to be checked. */
 const isPlain = (name: string, value: unknown): boolean =>
   value === undefined ||
-  (LOG_FIELDS.has(name) && (typeof value !== "string" || (name !== "url" && value.length <= MAX_FIELD)));
+  (LOG_FIELDS.has(name) &&
+    (typeof value === "string" ? name !== "url" && value.length <= MAX_FIELD : typeof value !== "object"));
 
-function cleaned(fields: Fields): Fields {
+function cleaned(fields: Fields, mask: Mask): Fields {
   const made: Fields = {};
   const omitted: string[] = [];
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue;
     if (!LOG_FIELDS.has(name)) omitted.push(name);
-    else made[name] = typeof value !== "string" ? value : cut(name === "url" ? value.replace(/[?#].*$/s, "") : value);
+    else if (typeof value === "string") made[name] = cut(name === "url" ? value.replace(/[?#].*$/s, "") : value, mask);
+    else made[name] = typeof value === "object" ? cut(thrownText(value), mask) : value;
   }
   return omitted.length === 0 ? made : { ...made, omitted: omitted.join(" ").slice(0, MAX_FIELD) };
 }

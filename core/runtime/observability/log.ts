@@ -11,7 +11,7 @@ import { isoTime } from "../../model/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";
-import { allowed, cut } from "./log-fields.ts";
+import { allowed, cut, type Mask } from "./log-fields.ts";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 
@@ -29,8 +29,8 @@ export interface LogOptions {
 export interface RelayLog extends Log {
   /** Changes the level from here on. */
   setLevel(level: LogLevel): void;
-  /** Masks more from here on: `hide` gets blocks of lines and returns them without secrets. */
-  hideWith(hide: (lines: string) => string): void;
+  /** Masks more from here on: `hide` gets blocks of lines, and long texts, and returns them without secrets. */
+  hideWith(hide: Mask): void;
   /** Resolves when all lines so far are written. Lines are written at the latest after 100 ms, and when the process exits. */
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
@@ -84,7 +84,8 @@ const handingOn = (write: (lines: string) => void): Stream => ({
 export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
   const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
   const { clock = systemClock() } = options;
-  let hide = (lines: string): string => lines;
+  let hide: Mask = (lines) => lines;
+  const mask: Mask = (text) => hide(masked(text));
   let broken = false;
   let dropped = 0;
   stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
@@ -103,7 +104,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     waiting.delete(exiting);
     const all = block;
     block = "";
-    if (all !== "" && !broken) stream.write(hide(masked(all)));
+    if (all !== "" && !broken) stream.write(mask(all));
   }
 
   function exiting(): void {
@@ -142,15 +143,15 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
       level,
       base: null,
       timestamp: () => `,"time":"${isoTime(clock.now())}"`,
-      formatters: { level: (label) => ({ level: label }), log: allowed },
+      formatters: { level: (label) => ({ level: label }), log: (fields) => allowed(fields, mask) },
     },
     { write: readable ? (line) => add(forPeople(line)) : add },
   );
   return {
-    debug: (message, fields = {}) => logger.debug(fields, cut(message)),
-    info: (message, fields = {}) => logger.info(fields, cut(message)),
-    warn: (message, fields = {}) => logger.warn(fields, cut(message)),
-    error: (message, fields = {}) => logger.error(fields, cut(message)),
+    debug: (message, fields = {}) => logger.debug(fields, cut(message, mask)),
+    info: (message, fields = {}) => logger.info(fields, cut(message, mask)),
+    warn: (message, fields = {}) => logger.warn(fields, cut(message, mask)),
+    error: (message, fields = {}) => logger.error(fields, cut(message, mask)),
     setLevel: (next) => void (logger.level = next),
     hideWith: (given) => void (hide = given),
     addLines: add,
