@@ -64,7 +64,8 @@ export interface SecretOptions {
 const SHORTEST = 6;
 
 export function createSecretOptions(around: SecretSurroundings): SecretOptions {
-  const hidden = new Set<string>();
+  /** The longest first: what is left of one that holds another one would be shown. */
+  let hidden: readonly string[] = [];
   return {
     of(plugin) {
       const values = new Map<string, string>();
@@ -77,7 +78,7 @@ export function createSecretOptions(around: SecretSurroundings): SecretOptions {
           continue;
         }
         values.set(path, read.value);
-        for (const form of formsOf(read.value)) hidden.add(form);
+        hidden = [...new Set([...hidden, ...formsOf(read.value)])].sort((a, b) => b.length - a.length);
       }
       // Only now, so that those behind it are hidden as well.
       if (problem !== undefined) throw new StartError(78, `${nameOf(plugin)} cannot start: ${problem}`);
@@ -97,7 +98,7 @@ export function createSecretOptions(around: SecretSurroundings): SecretOptions {
 
 const nameOf = ({ kind, name }: WithSecrets): string => `the ${kind} plug-in ${name}`;
 
-/** A secret as it may stand in a text: as it is, in JSON, and, of a URL, its password alone. The longest come first. */
+/** A secret as it may stand in a text: as it is, in JSON, and, of a URL, its password alone. */
 function formsOf(value: string): string[] {
   const forms = [value, JSON.stringify(value).slice(1, -1)];
   if (URL.canParse(value)) {
@@ -107,5 +108,5 @@ function formsOf(value: string): string[] {
       forms.push(decodeURIComponent(password));
     } catch {} // No escapes: the password itself is in the list.
   }
-  return [...new Set(forms)].filter((form) => form.length >= SHORTEST);
+  return forms.filter((form) => form.length >= SHORTEST);
 }

@@ -142,6 +142,12 @@ describe("the value of a secret option", () => {
     }
   });
 
+  it("that holds the value of another one is masked as a whole", () => {
+    const options = createSecretOptions({ env: {}, configDir: folder });
+    for (const value of ["a-token", "a-token.of-the-bus"]) options.of(plugin({ value }));
+    expect(options.hide("no a-token, no a-token.of-the-bus")).toBe("no [masked], no [masked]");
+  });
+
   it("of the relay's own plug-ins is masked, too", () => {
     const own = [
       http({ tokens: ["a-publish-token", { token: "another-token", keys: ["key_1"] }] }),
