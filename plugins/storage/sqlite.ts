@@ -50,7 +50,9 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
       const { clock, metrics } = ctx;
       const folder = folderOf(ctx);
       makeDurableFolder(folder);
-      const lock = await lockFolder(folder);
+      // Closed in the opposite order: the lock last, and before it the writer, as the last connection empties the log.
+      const opened = new AsyncDisposableStack();
+      opened.defer((await lockFolder(folder)).release);
       const path = join(folder, FILE);
       try {
         // Made here, so that nobody else can read the file and what SQLite puts next to it.
@@ -61,7 +63,9 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         const writer = await openWriter({ path, cacheKiB: cacheKiB - readsKiB }, (changes) =>
           metrics.observe("batch_changes", changes),
         );
+        opened.defer(writer.close);
         const reader = await openReader(path, readsKiB);
+        opened.defer(reader.close);
         return await embedded(
           {
             name: "sqlite",
@@ -81,18 +85,13 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
               const { freeBytes } = await diskRoom(folder);
               return { bytes: used, reusableBytes: free, freeBytes, logBytes: bytesOf(`${path}-wal`) };
             },
-            async close() {
-              // The writer last: the last connection to close empties the log.
-              reader.close();
-              await writer.close();
-              lock.release();
-            },
+            close: () => opened.disposeAsync(),
           },
           clock,
           options,
         );
       } catch (error) {
-        lock.release();
+        await opened.disposeAsync();
         throw await nameFullDisk(error, folder);
       }
     },

@@ -64,12 +64,18 @@ export async function openFolder(dir: string, clock: Clock, log: Log, perFolder:
     perFolder,
   });
   const store: Store = new Store({ journal, files, overlay, clock, log });
-  await files.leaves.open();
-  await replay(place.journal, journal, files, overlay, quarantine);
-  await store.apply().catch((error: unknown) => {
-    // Even on a full disk there is much to read and deliver: the journal keeps what the files lack, and a later turn tries again.
-    if (!(error instanceof StorageError && error.fault === "full")) throw error;
-  });
+  try {
+    await files.leaves.open();
+    await replay(place.journal, journal, files, overlay, quarantine);
+    await store.apply().catch((error: unknown) => {
+      // Even on a full disk there is much to read and deliver: the journal keeps what the files lack, and a later turn tries again.
+      if (!(error instanceof StorageError && error.fault === "full")) throw error;
+    });
+  } catch (error) {
+    // Otherwise it would try again by itself, in a folder that is not locked any more.
+    await store.abandon();
+    throw error;
+  }
   return { store, files, journal, quarantine };
 }
 

@@ -14,10 +14,12 @@ export async function openFilesystem(options: Options, ctx: PluginContext): Prom
   const given = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
   const dir = prepareFolder(given, ctx.log);
   const lock = await lockFolder(dir);
+  let opened: OpenedStore | undefined;
   try {
-    const opened = await openFolder(dir, ctx.clock, ctx.log, options.perFolder ?? 1_000);
+    opened = await openFolder(dir, ctx.clock, ctx.log, options.perFolder ?? 1_000);
     return await embedded(asStore(dir, opened, lock), ctx.clock, options);
   } catch (error) {
+    await opened?.store.abandon();
     lock.release();
     throw error;
   }

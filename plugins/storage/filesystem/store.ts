@@ -214,8 +214,15 @@ export class Store {
     this.#closed = true;
     await this.#committing;
     await this.#applying?.catch(() => {});
-    this.#ended.abort();
     if (this.#unsettled) await this.apply().catch(() => {});
+    await this.abandon();
+  }
+
+  /** Ends with nothing more written, for a start that failed: what the files lack stays in the journal. */
+  async abandon(): Promise<void> {
+    this.#closed = true;
+    this.#ended.abort();
+    await this.#applying?.catch(() => {});
     await this.#writing;
     await this.#journal.close();
   }

@@ -36,10 +36,12 @@ export interface Channel {
   readonly epoch: string;
   /** True while messages arrive. */
   readonly listening: boolean;
-  close(): Promise<void>;
+  /** Ends its watch over the connection, which its maker closes. */
+  close(): void;
 }
 
 /**
+ * @param make makes the connection that listens
  * @param alive tells Redis that this node lives; returns the epoch of Redis
  * @param word a question or an answer of another node
  */
@@ -164,9 +166,6 @@ export async function channel(
     get listening() {
       return listening;
     },
-    async close() {
-      ended.abort();
-      client.disconnect();
-    },
+    close: () => ended.abort(),
   };
 }

@@ -34,6 +34,11 @@ export async function open(
   const node = randomBytes(9).toString("base64url");
   const { client, driver, subscriber, patient } = await connect(options, prefix);
   const clients: Client[] = [client];
+  const another = (): Client => {
+    const made = subscriber();
+    clients.push(made);
+    return made;
+  };
   try {
     await client.connect();
     const first = await probeRedis(client, tag, options, log);
@@ -51,8 +56,7 @@ export async function open(
     const reading = calls(client, tag, clock, { gate });
     let writing = reading;
     if (replicas > 0) {
-      const writer = subscriber();
-      clients.push(writer);
+      const writer = another();
       await writer.connect();
       writing = calls(writer, tag, clock, { evaluate: replicated(writer, tag, replicas), gate });
     }
@@ -75,7 +79,7 @@ export async function open(
     });
     const otherNodes = createNodes(reading, tag, clock, node, time);
     const notifications: Channel = await channel(
-      subscriber,
+      another,
       tag,
       clock,
       reading,
@@ -155,7 +159,7 @@ export async function open(
         queue.close();
         found.close();
         await committing.ended();
-        await channelNow().close();
+        channelNow().close();
         await otherNodes.leave();
         for (const one of clients) one.disconnect();
         large.end();
