@@ -2,6 +2,7 @@
 import { cac, type CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
 import { VERSION } from "../model/version.ts";
+import { systemClock } from "../runtime/clock.ts";
 import { StartError } from "../model/errors.ts";
 import { type CliEnvironment, isDetailed, processEnvironment } from "./support/environment.ts";
 import { type Command, type Option, readGiven } from "./support/command.ts";
@@ -51,6 +52,17 @@ export async function main(argv: readonly string[], io: CliEnvironment = process
     io.say(`relay: this is a fault of relay itself\n${printableLines(String((error as Error)?.stack ?? error))}`);
     return EX_SOFTWARE;
   }
+}
+
+/** A command that failed ends its process after this, ms, whatever a plug-in that could not start has left running. */
+const LEFT_RUNNING_MS = 1_000;
+
+/** Ends the process with the exit code of its command, once nothing more is to do. */
+export function endWith(code: number): void {
+  process.exitCode = code;
+  if (code === EX_OK) return;
+  const clock = systemClock();
+  void clock.sleep(clock.now() + LEFT_RUNNING_MS).then(() => process.exit());
 }
 
 async function run(argv: readonly string[], io: CliEnvironment): Promise<number | void> {

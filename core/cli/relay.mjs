@@ -11,8 +11,8 @@ if (Number(process.versions.node.split(".")[0]) < 24) {
   if (process.argv[2] === "start") startLean();
   // Compiled code is kept beside the package and not in a folder that other users may write to.
   module.enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/relay", import.meta.url)));
-  const { main } = await import("./program.ts");
-  process.exitCode = await main(process.argv.slice(2));
+  const { endWith, main } = await import("./program.ts");
+  endWith(await main(process.argv.slice(2)));
 }
 
 /**

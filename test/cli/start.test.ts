@@ -237,6 +237,15 @@ export default { server: { port: 0 }, ${key} };`,
     expect(checked.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
   });
 
+  it("ends though a plug-in that failed has left something running", async () => {
+    failing(
+      "storage",
+      "storage: broken",
+      `setup() { setInterval(() => {}, 1_000); throw new Error("no folder is given"); }`,
+    );
+    expect(await runCommand(["start"], { cwd: folder })).toMatchObject({ code: 78 });
+  }, 60_000);
+
   it("writes one JSON object a line where stderr is no terminal", async () => {
     const refused = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
     expect(lines(refused.stderr)).toMatchObject([
