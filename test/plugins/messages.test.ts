@@ -176,6 +176,19 @@ describe("messages", () => {
     expect(made.intake.readiness()).toBeUndefined();
   });
 
+  it("that storage refuses after a while for good are set aside, and the source waits no more", async () => {
+    const made = messageBench();
+    const answers = [new Problem("STORAGE_FULL", "full"), new Problem("NOT_FOUND", "no such key")];
+    const accept: Accept = () => Promise.reject(answers.shift() ?? new Error("asked too often"));
+    await made.source.start(accept, { durability: "fsync" });
+    const fates = made.send(event());
+    await made.clock.whenSleeping();
+    expect(made.intake.readiness()).toBe("nothing can be stored now: STORAGE_FULL");
+    await made.clock.advance(100);
+    expect(await fates).toEqual([expect.objectContaining({ kind: "poison", code: "NOT_FOUND" })]);
+    expect(made.intake.readiness()).toBeUndefined();
+  });
+
   it("are given back when the source stops before they are stored", async () => {
     const made = messageBench();
     const accept: Accept = () => {

@@ -122,8 +122,13 @@ export function createIntake<Message extends RawMessage>(
         countRepeats(group, accepted);
         return tell(group.map(({ message }) => ({ message, fate: STORED })));
       } catch (error) {
-        if (isPermanent(error)) return divide(group, owners, error);
-        await later(error, tries, group[0]?.message.at);
+        if (!isPermanent(error)) {
+          await later(error, tries, group[0]?.message.at);
+          continue;
+        }
+        // Storage has answered about the events.
+        refusing = undefined;
+        return divide(group, owners, error);
       }
     }
     tell(group.map(({ message }) => ({ message, fate: RETURNED })));
