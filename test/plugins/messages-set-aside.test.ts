@@ -39,3 +39,26 @@ it("the newest 1,000 are kept, and few are read at once", async () => {
   expect([...store.rows.keys()].at(-1)).toContain("2003-orders-3");
   expect(most).toBeLessThanOrEqual(20);
 });
+
+it("the newest 1,000 are kept also where many are set aside at once", async () => {
+  const store = shelf();
+  for (let i = 0; i < 1_000; i++) store.rows.set(`set-aside/kafka/${String(i).padStart(15, "0")}-x`, "{}");
+  const kept = setAsideStore(store, "kafka");
+  const keep = (i: number) => kept.keep({ ...bad, place: `orders-${i}` }, poison, 2_000 + i);
+  for (let i = 0; i < 100; i += 10) await Promise.all(Array.from({ length: 10 }, (_, j) => keep(i + j)));
+  expect(store.rows.size).toBeLessThanOrEqual(1_000);
+  expect([...store.rows.keys()].filter((key) => key.includes("orders"))).toHaveLength(100);
+});
+
+it("one that cannot be kept stops none of those behind it", async () => {
+  const store = shelf();
+  const kept = setAsideStore(store, "kafka");
+  let commits = 0;
+  store.before = () => {
+    if (++commits === 1) throw new Error("no storage");
+  };
+  const both = [1, 2].map((at) => kept.keep({ ...bad, place: `orders-${at}` }, poison, at));
+  await expect(both[0]).rejects.toThrow("no storage");
+  await both[1];
+  expect(store.rows.size).toBe(1);
+});

@@ -22,6 +22,7 @@ export interface SetAsideStore {
 export function setAsideStore(storage: ScopedStorage, source: string): SetAsideStore {
   const prefix = `set-aside/${source}/`;
   let kept: number | undefined;
+  let before: Promise<unknown> = Promise.resolve();
 
   async function count(): Promise<number> {
     let found = 0;
@@ -34,21 +35,28 @@ export function setAsideStore(storage: ScopedStorage, source: string): SetAsideS
     return found;
   }
 
+  async function put(message: RawMessage, { code, detail }: Poison, at: number): Promise<void> {
+    const { payload, subject, place } = message;
+    const bytes = Buffer.from(payload as string);
+    const text = bytes.subarray(0, LONGEST).toString("base64");
+    const value = { at, code, detail, subject, place, ...boundedOf(message), bytes: bytes.length, payload: text };
+    // The order of keys is that of time.
+    const name = `${prefix}${String(at).padStart(15, "0")}-${derivedId(place)}`;
+    kept ??= await count();
+    const oldest = kept < MOST ? [] : await storage.range(prefix, { limit: PAGE });
+    await storage.commit([
+      { op: "put", key: name, value: JSON.stringify(value) },
+      ...oldest.map(({ key }) => ({ op: "delete" as const, key })),
+    ]);
+    kept += 1 - oldest.length;
+  }
+
   return {
-    async keep(message, { code, detail }, at) {
-      const { payload, subject, place } = message;
-      const bytes = Buffer.from(payload as string);
-      const text = bytes.subarray(0, LONGEST).toString("base64");
-      const value = { at, code, detail, subject, place, ...boundedOf(message), bytes: bytes.length, payload: text };
-      // The order of keys is that of time.
-      const name = `${prefix}${String(at).padStart(15, "0")}-${derivedId(place)}`;
-      kept ??= await count();
-      const oldest = kept < MOST ? [] : await storage.range(prefix, { limit: PAGE });
-      await storage.commit([
-        { op: "put", key: name, value: JSON.stringify(value) },
-        ...oldest.map(({ key }) => ({ op: "delete" as const, key })),
-      ]);
-      kept += 1 - oldest.length;
+    keep(message, poison, at) {
+      // One after the other: two at once would count the same rows as deleted.
+      const done = before.then(() => put(message, poison, at));
+      before = done.catch(() => undefined);
+      return done;
     },
   };
 }
