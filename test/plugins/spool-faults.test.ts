@@ -251,6 +251,23 @@ describe("lines put behind a file while it is taken in", () => {
     expect(stored(intake)).toHaveLength(3);
   });
 
+  it.each([
+    ["ASCII", "a".repeat(240)],
+    ["characters of three bytes", "漢".repeat(80)],
+  ])("are taken in too when the name is as long as a disk allows, of %s", async (_, name) => {
+    const made = await spoolBench();
+    const intake = desk();
+    await made.drop(name, lines(3));
+    let commits = 0;
+    intake.shelf.before = () => (commits++ === 0 ? appendFile(join(made.dir, name), appended(3, 2)) : undefined);
+    await made.source.start(intake.intake.accept, info);
+    expect([await made.next(), await made.next()]).toEqual(["stored", "stored"]);
+    await made.source.stop();
+    expect(stored(intake)).toHaveLength(5);
+    expect(await filesIn(made.dir)).toEqual(["done", "rejected"]);
+    expect(made.storage.rows.size).toBe(0);
+  });
+
   it("are found by the next life when this one dies between the move and the last look", async () => {
     const storage = shelf();
     const intake = desk();

@@ -135,14 +135,25 @@ describe("a file dropped into the folder", () => {
     const intake = desk();
     await made.source.start(intake.intake.accept, info);
     const long = "é".repeat(120);
-    for (const name of ["a", "a", "a", long]) {
+    for (const name of ["a", "a", "a", "a", "a", "a", long]) {
       await made.drop(name, lines(1));
       expect(await made.next()).toBe("stored");
     }
     await made.source.stop();
     const names = await filesIn(made.dir, "done");
-    expect(names.slice(0, 3)).toEqual(["a", "a.1", "a.2"]);
-    expect(Buffer.byteLength(basename(names[3] ?? ""))).toBeLessThan(200);
+    expect(names.slice(0, 6)).toEqual(["a", "a.1", "a.2", "a.3", "a.4", "a.5"]);
+    expect(Buffer.byteLength(basename(names[6] ?? ""))).toBeLessThan(200);
+  });
+
+  it("waits, and is named, when its name is not UTF-8 and so cannot be opened", async () => {
+    const made = await spoolBench();
+    const intake = desk();
+    await writeFile(Buffer.concat([Buffer.from(`${made.dir}/caf`), Buffer.from([0xe9])]), lines(1));
+    await made.source.start(intake.intake.accept, info);
+    expect(await made.next()).toBe("waits");
+    await made.clock.whenSleeping();
+    await made.source.stop();
+    expect(made.log.lines[0]).toMatchObject({ message: "a spool file waits", fields: { file: "caf\ufffd" } });
   });
 });
 

@@ -103,8 +103,7 @@ const MOVING = ".relaybox-moving";
  * @returns false when there was such a one, so that the file itself is gone
  */
 export async function moveTo(folder: Folder, { name, inode }: TakenFile, target: string): Promise<boolean> {
-  const [short] = namesFor(name);
-  const hidden = join(folder.dir, `.${short}${MOVING}`);
+  const hidden = join(folder.dir, `.${shortName(name)}${MOVING}`);
   await rename(join(folder.dir, name), hidden);
   if ((await inodeOf(hidden)) !== inode) {
     await putBack(folder);
@@ -167,7 +166,7 @@ export async function dropRest(
   const { size } = await from.stat();
   if (size <= bytes) return undefined;
   const which = hash("sha256", `${name}\n${inode}\n${bytes}`, "hex").slice(0, 16);
-  const rest = `${name.slice(0, 100)}.${which}.rest`;
+  const rest = `${shortName(name.slice(0, 100))}.${which}.rest`;
   for (const place of [folder.dir, folder.done, folder.rejected])
     if (await isThere(join(place, rest))) return undefined;
   const hidden = join(folder.dir, `.${rest}.tmp`);
@@ -197,12 +196,12 @@ async function startsLine(file: FileHandle, at: number): Promise<boolean> {
 
 /** Opens a file that was moved to `done/`; `undefined` when it is no longer there. */
 export async function openDone({ done }: Folder, { name, inode }: TakenFile): Promise<FileHandle | undefined> {
-  for (const candidate of namesFor(name)) {
+  const short = shortName(name);
+  for (const candidate of await readdir(done)) {
+    if (candidate !== short && !candidate.startsWith(`${short}.`)) continue;
     const path = join(done, candidate);
-    if (!(await isThere(path))) return undefined;
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    if (String((await file.stat({ bigint: true })).ino) === inode) return file;
-    await file.close();
+    if ((await inodeOf(path)) !== inode) continue;
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   }
   return undefined;
 }
@@ -210,17 +209,25 @@ export async function openDone({ done }: Folder, { name, inode }: TakenFile): Pr
 /** Leaves room for `.errors.json` and the like in a name of at most 255 bytes. */
 const LONGEST_NAME = 200;
 
-/** Yields names for a file in another folder, in the order in which they are tried. */
-function* namesFor(name: string): Generator<string> {
-  const fits = Buffer.byteLength(name) <= LONGEST_NAME;
-  const short = fits ? name : `${name.slice(0, 40)}-${hash("sha256", name, "hex").slice(0, 16)}`;
-  yield short;
-  for (let i = 1; ; i++) yield `${short}.${i}`;
-}
+/** The name of a file, or a shorter one that no other file has: for a name that gets an ending. */
+const shortName = (name: string): string =>
+  Buffer.byteLength(name) <= LONGEST_NAME ? name : `${name.slice(0, 40)}-${hash("sha256", name, "hex").slice(0, 16)}`;
 
+/** Returns a name for a file in another folder that is free there: its own, or one with a number. */
 async function freeName(target: string, name: string): Promise<string> {
-  for (const candidate of namesFor(name)) if (!(await isThere(join(target, candidate)))) return candidate;
-  throw new Error("there is always another name");
+  const short = shortName(name);
+  const nameAt = (i: number): string => (i === 0 ? short : `${short}.${i}`);
+  const isTaken = (i: number): Promise<boolean> => isThere(join(target, nameAt(i)));
+  if (!(await isTaken(0))) return short;
+  // By doubling and halving: a writer may give each of its files the same name, for years.
+  let free = 1;
+  while (await isTaken(free)) free *= 2;
+  for (let taken = free >> 1; free - taken > 1;) {
+    const middle = (taken + free) >> 1;
+    if (await isTaken(middle)) taken = middle;
+    else free = middle;
+  }
+  return nameAt(free);
 }
 
 const isThere = async (path: string): Promise<boolean> => (await inodeOf(path)) !== undefined;

@@ -104,7 +104,11 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
 
   async function one(name: string, taking: Taking, seen: Set<string>): Promise<number | undefined> {
     await using opened = await openPlain(folder, name);
-    if (opened === undefined) return undefined;
+    if (opened === undefined) {
+      // It is read under another name than it has.
+      if (name.includes("\ufffd")) say(name, "its name is not valid UTF-8");
+      return undefined;
+    }
     seen.add(opened.identity);
     const taken = await takeIn(opened, taking);
     if (taken.kind === "later") {
