@@ -3,14 +3,15 @@
  * and not before, so that a crash on either side loses none.
  */
 import type { FieldError } from "../../core/model/problem.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { PROTOCOLS, type FromAmqpOptions } from "./amqp/options.ts";
 import { BACKLOG } from "./messages/backlog.ts";
-import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 
+const PACKAGES = ["amqplib"];
 const OWN = ["url", "queue", "prefetch", "deadLetterExchange", "deadLetterRoutingKey", "tls"];
 
 /** Publishes the messages of a RabbitMQ queue. Needs the package `amqplib`. */
@@ -24,7 +25,7 @@ export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
     async open(options, ctx) {
       // This client, which toAmqp() uses too, gives the bytes of a message. Others parse JSON, which changes the
       // spelling of numbers; a signed body must be what was published.
-      const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
+      const { connect } = await loadPackages("fromAmqp", PACKAGES, () => import("amqplib"));
       const { startAmqp } = await import("./amqp/session.ts");
       return startAmqp(ctx, options, connect);
     },
@@ -41,6 +42,6 @@ function problemsOf(options: FromAmqpOptions | undefined): readonly FieldError[]
     ...countProblems("prefetch", prefetch, 1, 65_535),
     ...textProblems("deadLetterExchange", deadLetterExchange, "the name of an exchange", true),
     ...textProblems("deadLetterRoutingKey", deadLetterRoutingKey, "a routing key", true),
-    ...libraryProblems("fromAmqp()", import.meta.url, "amqplib"),
+    ...packageProblems("fromAmqp", PACKAGES),
   ];
 }

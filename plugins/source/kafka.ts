@@ -4,14 +4,15 @@
  */
 import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import type { FromKafkaOptions } from "./kafka/options.ts";
 import { BACKLOG } from "./messages/backlog.ts";
-import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 
+const PACKAGES = ["@platformatic/kafka"];
 const OWN = ["brokers", "topics", "groupId", "from", "maxInFlight", "deadLetterTopic", "sasl", "tls"];
 const BROKER = /^[^\s/:]+:\d{1,5}$/;
 const MECHANISMS: readonly unknown[] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"];
@@ -26,7 +27,7 @@ export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
     metrics: [BACKLOG],
     async open(options, ctx) {
       // kafkajs has had no release since 2023; this client is kept, and brings no native code.
-      const kafka = await library("fromKafka()", "@platformatic/kafka", () => import("@platformatic/kafka"));
+      const kafka = await loadPackages("fromKafka", PACKAGES, () => import("@platformatic/kafka"));
       const { startKafka } = await import("./kafka/session.ts");
       return startKafka(ctx, options, kafka);
     },
@@ -55,6 +56,6 @@ function problemsOf(options: FromKafkaOptions | undefined): readonly FieldError[
           ...textProblems("sasl.username", sasl.username, "a name"),
           ...wrong("sasl.password", isSecretOption(sasl.password), "must be text, or secretFrom(…)"),
         ]),
-    ...libraryProblems("fromKafka()", import.meta.url, "@platformatic/kafka"),
+    ...packageProblems("fromKafka", PACKAGES),
   ];
 }

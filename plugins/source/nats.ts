@@ -4,10 +4,10 @@
  */
 import { isSecretOption } from "../../core/model/secret-option.ts";
 import type { FieldError } from "../../core/model/problem.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { BACKLOG } from "./messages/backlog.ts";
-import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { FromNatsOptions } from "./nats/options.ts";
@@ -17,7 +17,7 @@ const OWN = [
   ...["servers", "stream", "consumer", "maxInFlight", "deadLetterSubject"],
   ...["user", "password", "token", "credentials", "tls"],
 ];
-const NATS_PACKAGES = "@nats-io/transport-node @nats-io/jetstream";
+const PACKAGES = ["@nats-io/transport-node", "@nats-io/jetstream"];
 
 /** Publishes the messages of a JetStream stream. Needs `@nats-io/transport-node` and `@nats-io/jetstream`. */
 export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
@@ -30,7 +30,7 @@ export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
     metrics: [BACKLOG],
     fileProblems: (configDir) => tlsFileProblems(options?.tls, configDir),
     async open(options, ctx) {
-      const [transport, jetstream] = await library("fromNats()", NATS_PACKAGES, () =>
+      const [transport, jetstream] = await loadPackages("fromNats", PACKAGES, () =>
         Promise.all([import("@nats-io/transport-node"), import("@nats-io/jetstream")]),
       );
       const { startNats } = await import("./nats/session.ts");
@@ -58,13 +58,8 @@ function problemsOf(options: FromNatsOptions | undefined): readonly FieldError[]
     ...secret("token", token),
     ...secret("credentials", credentials),
     ...tlsProblems(given.tls),
-    ...libraryProblems("fromNats()", import.meta.url, "@nats-io/transport-node", NATS_PACKAGES),
-    ...libraryProblems("fromNats()", import.meta.url, "@nats-io/jetstream", NATS_PACKAGES),
-  ].filter(firstOfItsKind);
+    ...packageProblems("fromNats", PACKAGES),
+  ];
 }
 
 const SERVER = /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/;
-
-/** Two missing packages are one problem: one command installs both. */
-const firstOfItsKind = ({ path, message }: FieldError, at: number, all: readonly FieldError[]): boolean =>
-  all.findIndex((one) => one.path === path && one.message === message) === at;

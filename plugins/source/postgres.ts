@@ -1,14 +1,15 @@
 /** `fromPostgres({ url, table })` publishes the rows of an outbox table, or reads a growing table without writing to it. */
 import type { FieldError } from "../../core/model/problem.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import { library, libraryProblems } from "./messages/library.ts";
 import { checkedUrl, countProblems, messageProblems, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { PostgresOptions } from "./postgres/options.ts";
 
 export type { PostgresOptions } from "./postgres/options.ts";
 
+const PACKAGES = ["pg"];
 const OWN = ["url", "table", "done", "cursor", "channel", "pollMs", "maxInFlight"];
 const PROTOCOLS = ["postgres:", "postgresql:"];
 const NAME = "[A-Za-z_][A-Za-z0-9_$]{0,62}";
@@ -27,7 +28,7 @@ export function fromPostgres(options: PostgresOptions): Plugin<"source", Source>
     problems: problemsOf(options),
     secrets: { url },
     async open(options, ctx) {
-      const { default: pg } = await library("fromPostgres()", "pg", () => import("pg"));
+      const { default: pg } = await loadPackages("fromPostgres", PACKAGES, () => import("pg"));
       const url = checkedUrl("fromPostgres()", ctx.secret("url"), PROTOCOLS);
       const { startPostgres } = await import("./postgres/source.ts");
       return startPostgres(ctx, options, pg, url);
@@ -48,5 +49,5 @@ function problemsOf(options: PostgresOptions | undefined): readonly FieldError[]
   check("channel", channel, typeof channel === "string" && CHANNEL.test(channel), "must be the name of a channel");
   found.push(...countProblems("pollMs", pollMs, 10, 3_600_000));
   found.push(...countProblems("maxInFlight", maxInFlight, 1, 10_000));
-  return [...found, ...libraryProblems("fromPostgres()", import.meta.url, "pg")];
+  return [...found, ...packageProblems("fromPostgres", PACKAGES)];
 }

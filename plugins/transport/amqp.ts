@@ -1,9 +1,9 @@
 /** The AMQP transport publishes each delivery to an exchange of RabbitMQ and waits for the broker's confirmation. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { clientProblems, loadClient } from "./buses/load.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToAmqpOptions } from "./amqp/options.ts";
@@ -28,7 +28,7 @@ export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =
   secrets: { url: options?.url },
   fileProblems: (configDir) => tlsFileProblems(`amqp:${options?.name}`, options?.tls, configDir),
   async setup(context) {
-    const { connect } = await loadClient("toAmqp", PACKAGES, () => import("amqplib"));
+    const { connect } = await loadPackages("toAmqp", PACKAGES, () => import("amqplib"));
     const { openAmqp } = await import("./amqp/transport.ts");
     return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), SCHEMES));
   },
@@ -39,6 +39,6 @@ function problemsOf({ name, url, tls }: Partial<ToAmqpOptions>): readonly Option
     ...nameProblems(name),
     ...urlProblems("url", url, SCHEMES),
     ...tlsProblems(tls),
-    ...clientProblems("toAmqp", PACKAGES),
+    ...packageProblems("toAmqp", PACKAGES),
   ];
 }

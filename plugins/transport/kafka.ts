@@ -1,10 +1,10 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { clientProblems, loadClient } from "./buses/load.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToKafkaOptions } from "./kafka/options.ts";
 
@@ -26,14 +26,14 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
   secrets: { "sasl.password": options?.sasl?.password },
   fileProblems: (configDir) => tlsFileProblems(`kafka:${options?.name}`, options?.tls, configDir),
   async setup(context) {
-    const client = await loadClient("toKafka", PACKAGES, () => import("@platformatic/kafka"));
+    const client = await loadPackages("toKafka", PACKAGES, () => import("@platformatic/kafka"));
     const { openKafka } = await import("./kafka/transport.ts");
     return openKafka(options, context, client);
   },
 });
 
 function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<ToKafkaOptions>): readonly OptionProblem[] {
-  const problems = [...nameProblems(name), ...clientProblems("toKafka", PACKAGES), ...tlsProblems(tls, ["caFile"])];
+  const problems = [...nameProblems(name), ...packageProblems("toKafka", PACKAGES), ...tlsProblems(tls, ["caFile"])];
   const isBroker = (one: unknown): boolean => typeof one === "string" && /^[^\s/@]+:\d{1,5}$/.test(one);
   if (!Array.isArray(brokers) || brokers.length === 0 || !brokers.every(isBroker))
     problems.push({ path: "brokers", message: 'must be a list of host:port, such as ["kafka:9092"]' });

@@ -1,10 +1,10 @@
 /** The mail transport hands each delivery to an SMTP server, as a mail to an address that the config allows. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { clientProblems, loadClient } from "./buses/load.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import { ADDRESS, DOMAIN } from "./mail/address.ts";
 import type { MailOptions } from "./mail/options.ts";
@@ -31,7 +31,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
   secrets: { password: options?.password },
   fileProblems: (configDir) => tlsFileProblems(`mail:${options?.name}`, options?.tls, configDir),
   async setup(context) {
-    const client = await loadClient("toMail", PACKAGES, () => import("nodemailer"));
+    const client = await loadPackages("toMail", PACKAGES, () => import("nodemailer"));
     const { openMail } = await import("./mail/transport.ts");
     return openMail(options, context, client.createTransport);
   },
@@ -39,7 +39,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
 
 function problemsOf(options: Partial<MailOptions>): readonly OptionProblem[] {
   const { name, server, from, to, user, password, starttls = true } = options;
-  const problems = [...nameProblems(name), ...clientProblems("toMail", PACKAGES), ...tlsProblems(options.tls)];
+  const problems = [...nameProblems(name), ...packageProblems("toMail", PACKAGES), ...tlsProblems(options.tls)];
   const add = (path: string, message: string): void => void problems.push({ path, message });
   const url = typeof server === "string" && !/\s/.test(server) ? URL.parse(server) : null;
   const plain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === "";

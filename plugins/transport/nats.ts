@@ -1,10 +1,10 @@
 /** The NATS transport publishes each delivery to JetStream and waits for the stream's confirmation. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
+import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { clientProblems, loadClient } from "./buses/load.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToNatsOptions } from "./nats/options.ts";
 
@@ -27,7 +27,7 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
   secrets: { password: options?.password, token: options?.token, credentials: options?.credentials },
   fileProblems: (configDir) => tlsFileProblems(`nats:${options?.name}`, options?.tls, configDir),
   async setup(context) {
-    const client = await loadClient("toNats", PACKAGES, async () => {
+    const client = await loadPackages("toNats", PACKAGES, async () => {
       const { connect, credsAuthenticator, headers, errors } = await import("@nats-io/transport-node");
       const { jetstream, jetstreamManager, JetStreamApiError } = await import("@nats-io/jetstream");
       return { connect, credsAuthenticator, headers, nats: { jetstream, jetstreamManager, JetStreamApiError, errors } };
@@ -39,7 +39,7 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
 
 function problemsOf(options: Partial<ToNatsOptions>): readonly OptionProblem[] {
   const { name, servers, password, token, credentials, tls } = options;
-  const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES), ...tlsProblems(tls)];
+  const problems = [...nameProblems(name), ...packageProblems("toNats", PACKAGES), ...tlsProblems(tls)];
   const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];
   const isServer = (one: unknown): boolean => typeof one === "string" && /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/.test(one);
   if (list.length === 0 || !list.every(isServer))
