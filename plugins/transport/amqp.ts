@@ -1,9 +1,10 @@
 /** The AMQP transport publishes each delivery to an exchange of RabbitMQ and waits for the broker's confirmation. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToAmqpOptions } from "./amqp/options.ts";
@@ -34,7 +35,7 @@ export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =
   },
 });
 
-function problemsOf({ name, url, tls }: Partial<ToAmqpOptions>): readonly OptionProblem[] {
+function problemsOf({ name, url, tls }: Partial<ToAmqpOptions>): readonly FieldError[] {
   return [
     ...nameProblems(name),
     ...urlProblems("url", url, SCHEMES),

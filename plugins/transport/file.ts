@@ -1,8 +1,9 @@
 /** The file transport appends each delivery, as one line of JSON, to a file of a folder that the config names. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import type { FileOptions } from "./file/options.ts";
 
 export type { FileOptions } from "./file/options.ts";
@@ -26,7 +27,7 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
   },
 });
 
-function problemsOf({ name, dir, maxBytes = 1_024, keep = 1 }: Partial<FileOptions>): readonly OptionProblem[] {
+function problemsOf({ name, dir, maxBytes = 1_024, keep = 1 }: Partial<FileOptions>): readonly FieldError[] {
   const problems = nameProblems(name);
   if (typeof dir !== "string" || dir.trim() === "" || dir.includes("\0"))
     problems.push({ path: "dir", message: "must be the path of a folder" });

@@ -1,10 +1,11 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
 import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToKafkaOptions } from "./kafka/options.ts";
 
@@ -32,7 +33,7 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
   },
 });
 
-function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<ToKafkaOptions>): readonly OptionProblem[] {
+function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<ToKafkaOptions>): readonly FieldError[] {
   const problems = [...nameProblems(name), ...packageProblems("toKafka", PACKAGES), ...tlsProblems(tls, ["caFile"])];
   const isBroker = (one: unknown): boolean => typeof one === "string" && /^[^\s/@]+:\d{1,5}$/.test(one);
   if (!Array.isArray(brokers) || brokers.length === 0 || !brokers.every(isBroker))

@@ -1,10 +1,11 @@
 /** The mail transport hands each delivery to an SMTP server, as a mail to an address that the config allows. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
 import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import { ADDRESS, DOMAIN } from "./mail/address.ts";
 import type { MailOptions } from "./mail/options.ts";
@@ -37,7 +38,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
   },
 });
 
-function problemsOf(options: Partial<MailOptions>): readonly OptionProblem[] {
+function problemsOf(options: Partial<MailOptions>): readonly FieldError[] {
   const { name, server, from, to, user, password, starttls = true } = options;
   const problems = [...nameProblems(name), ...packageProblems("toMail", PACKAGES), ...tlsProblems(options.tls)];
   const add = (path: string, message: string): void => void problems.push({ path, message });

@@ -1,10 +1,11 @@
 /** The NATS transport publishes each delivery to JetStream and waits for the stream's confirmation. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption } from "../../core/model/secret-option.ts";
 import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToNatsOptions } from "./nats/options.ts";
 
@@ -37,7 +38,7 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
   },
 });
 
-function problemsOf(options: Partial<ToNatsOptions>): readonly OptionProblem[] {
+function problemsOf(options: Partial<ToNatsOptions>): readonly FieldError[] {
   const { name, servers, password, token, credentials, tls } = options;
   const problems = [...nameProblems(name), ...packageProblems("toNats", PACKAGES), ...tlsProblems(tls)];
   const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];

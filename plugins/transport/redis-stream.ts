@@ -1,8 +1,9 @@
 /** The Redis stream transport adds each delivery to a stream with XADD. It uses ioredis, with every wait bounded. */
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { nameProblems } from "./buses/destination.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import type { ToRedisStreamOptions } from "./redis-stream/options.ts";
@@ -30,7 +31,7 @@ export const toRedisStream = (options: ToRedisStreamOptions): Plugin<"transport"
   },
 });
 
-function problemsOf({ name, url, maxLen = 1, tls }: Partial<ToRedisStreamOptions>): readonly OptionProblem[] {
+function problemsOf({ name, url, maxLen = 1, tls }: Partial<ToRedisStreamOptions>): readonly FieldError[] {
   const problems = [...nameProblems(name), ...urlProblems("url", url, SCHEMES), ...tlsProblems(tls)];
   if (!Number.isSafeInteger(maxLen) || maxLen < 1)
     problems.push({ path: "maxLen", message: "must be a whole number, 1 or more" });

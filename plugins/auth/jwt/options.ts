@@ -1,6 +1,7 @@
 /** The options of `jwt()`, and the check of them. */
 import { isLoopbackHost } from "../../../core/model/loopback.ts";
 import { createPublicKey, type KeyObject } from "node:crypto";
+import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 /** RFC 7517. */
@@ -31,8 +32,6 @@ export interface JwtOptions {
 
 export const MAX_TOKEN_AGE_MS = 86_400_000;
 export const CLOCK_TOLERANCE_MS = 30_000;
-
-type OptionProblem = { readonly path: string; readonly message: string };
 
 const HMAC: ReadonlySet<string> = new Set(["HS256", "HS384", "HS512"]);
 const RSA: ReadonlySet<string> = new Set(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]);
@@ -65,8 +64,8 @@ export function fitsAlgorithm(key: KeyObject, alg: string): boolean {
 }
 
 /** Returns every problem at once; none of them repeats a secret. */
-export function jwtProblems(options: JwtOptions): readonly OptionProblem[] {
-  const found: OptionProblem[] = [];
+export function jwtProblems(options: JwtOptions): readonly FieldError[] {
+  const found: FieldError[] = [];
   const wrong = (path: string, message: string): void => void found.push({ path, message });
   if (typeof options !== "object" || options === null)
     return [{ path: "", message: "jwt() takes an object of options" }];

@@ -1,14 +1,10 @@
 /** Names of connections, and the part of a URL that names the destination on one. */
-
-export interface OptionProblem {
-  readonly path: string;
-  readonly message: string;
-}
+import type { FieldError } from "../../../core/model/problem.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** Returns what is wrong with the name of a connection. */
-export const nameProblems = (name: unknown): OptionProblem[] =>
+export const nameProblems = (name: unknown): FieldError[] =>
   typeof name === "string" && NAME.test(name)
     ? []
     : [{ path: "name", message: "must be 1 to 63 lower-case letters, digits and -, such as bus" }];

@@ -1,12 +1,12 @@
 /** The URL of a server, which may hold a password: so it is a secret option, and no message shows it. */
 import { StartError } from "../../../core/model/errors.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption } from "../../../core/model/secret-option.ts";
-import type { OptionProblem } from "./destination.ts";
 
 const EX_CONFIG = 78;
 
 /** Returns what is wrong with the option, as far as it can be seen before the secret is read. */
-export function urlProblems(path: string, url: unknown, schemes: readonly string[]): OptionProblem[] {
+export function urlProblems(path: string, url: unknown, schemes: readonly string[]): FieldError[] {
   if (typeof url === "string" ? isUrl(url, schemes) : isSecretOption(url)) return [];
   return [{ path, message: `must be ${rule(schemes)}` }];
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
-import type { OptionProblem } from "./destination.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
 
 /** Paths of PEM files, which begin at the config's folder. */
 export interface TlsFiles {
@@ -29,7 +29,7 @@ const EX_CONFIG = 78;
  * Returns what is wrong with the option `tls`, before a file is read.
  * @param names of the files that the transport takes
  */
-export function tlsProblems(tls: unknown, names: readonly FileName[] = NAMES): OptionProblem[] {
+export function tlsProblems(tls: unknown, names: readonly FileName[] = NAMES): FieldError[] {
   if (tls === undefined) return [];
   if (typeof tls !== "object" || tls === null) return [{ path: "tls", message: "must be an object: { caFile }" }];
   return Object.entries(tls).flatMap(([name, path]) => {
@@ -44,7 +44,7 @@ export function tlsProblems(tls: unknown, names: readonly FileName[] = NAMES): O
  * Returns which files cannot be read. They are problems of the config, so that a start names them with all others.
  * @param plugin its name, for people: `kafka:bus`
  */
-export const tlsFileProblems = (plugin: string, tls: TlsFiles | undefined, configDir: string): OptionProblem[] =>
+export const tlsFileProblems = (plugin: string, tls: TlsFiles | undefined, configDir: string): FieldError[] =>
   read(tls, configDir).problems.map(({ path, message }) => ({ path, message: `of the plug-in ${plugin} ${message}` }));
 
 /**
@@ -61,7 +61,7 @@ export function readTls(plugin: string, tls: TlsFiles | undefined, configDir: st
 
 function read(tls: TlsFiles | undefined, configDir: string) {
   const texts: Record<string, string> = {};
-  const problems: OptionProblem[] = [];
+  const problems: FieldError[] = [];
   for (const name of NAMES) {
     const path: unknown = tls?.[name];
     // What is no path is named by `tlsProblems`.

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { certificatesProblem, keyPairProblem } from "../../../core/model/certificate.ts";
 import { StartError } from "../../../core/model/errors.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 
 /** Paths of PEM files, relative to the config file. They are read at the start. */
@@ -17,23 +18,18 @@ export interface HostFiles {
 
 export type Hosts = Readonly<Record<string, HostFiles>>;
 
-interface Found {
-  readonly path: string;
-  readonly message: string;
-}
-
 const NAMES = ["ca", "cert", "key"] as const;
 const HOST = /^(?:[a-z\d_-]+(?:\.[a-z\d_-]+)*|\[[\da-f:.]+\])$/;
 
 /** Returns what is wrong with the option, before a file is read. */
-export function hostProblems(hosts: unknown): readonly Found[] {
+export function hostProblems(hosts: unknown): readonly FieldError[] {
   if (hosts === undefined) return [];
   if (!isObject(hosts)) return [{ path: "hosts", message: "must be an object: { host: { ca, cert, key } }" }];
   return Object.entries(hosts).flatMap(([host, files]) => {
     const path = `hosts["${host}"]`;
     if (!HOST.test(host)) return [{ path: "hosts", message: `"${host}" is not a host in lower case, without a port` }];
     if (!isObject(files)) return [{ path, message: "must be an object: { ca, cert, key }" }];
-    const found: Found[] = [];
+    const found: FieldError[] = [];
     for (const [name, file] of Object.entries(files)) {
       if (!NAMES.some((known) => known === name))
         found.push({ path: `${path}.${name}`, message: "is unknown (there are: ca, cert, key)" });
@@ -51,7 +47,7 @@ export function hostProblems(hosts: unknown): readonly Found[] {
 }
 
 /** Returns what is wrong with the files. */
-export const hostFileProblems = (hosts: Hosts = {}, configDir: string): readonly Found[] =>
+export const hostFileProblems = (hosts: Hosts = {}, configDir: string): readonly FieldError[] =>
   Object.entries(hosts).flatMap(([host, files]) => read(host, files, configDir).problems);
 
 /** Returns the identity of each host. @throws StartError 78 when a file cannot be used */
@@ -70,8 +66,8 @@ function read(
   host: string,
   files: HostFiles,
   configDir: string,
-): { readonly identity: TlsIdentity; readonly problems: readonly Found[] } {
-  const problems: Found[] = [];
+): { readonly identity: TlsIdentity; readonly problems: readonly FieldError[] } {
+  const problems: FieldError[] = [];
   const found = (name: (typeof NAMES)[number], message: string): void =>
     void problems.push({ path: `hosts["${host}"].${name}`, message });
   const text = (name: (typeof NAMES)[number]): string | undefined => {

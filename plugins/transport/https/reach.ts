@@ -1,5 +1,6 @@
 /** How connections reach their targets: with what the config gives for single hosts, and through the egress proxy. */
 import { StartError } from "../../../core/model/errors.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 import type { Connect, PluginContext, TlsIdentity } from "../../../core/ports/plugin.ts";
 import { readHosts, type Hosts } from "./hosts.ts";
@@ -18,7 +19,7 @@ export interface Reach {
   readonly readiness?: () => string | undefined;
 }
 
-export function proxyProblems(proxy: unknown): readonly { readonly path: string; readonly message: string }[] {
+export function proxyProblems(proxy: unknown): readonly FieldError[] {
   if (proxy === undefined) return [];
   // What is read at the start is checked there; that it is a secret option at all, by the relay.
   const message = typeof proxy === "string" && isSecretOption(proxy) ? proxyProblem(proxy) : undefined;
