@@ -4,6 +4,7 @@ import { BlockList, isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { isPluginName } from "../core/model/names.ts";
+import { unreadable } from "../core/model/system-error.ts";
 import { didYouMean } from "./problems.ts";
 
 export const YEARS_MS = 100 * 365 * 86_400_000;
@@ -124,8 +125,7 @@ export const pem = (dir: string, what: RegExp, named: string): z.ZodType<string,
       if (what.test(readFileSync(file, "utf8"))) return file;
       ctx.addIssue({ code: "custom", message: `is no PEM file with ${named}` });
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-      ctx.addIssue({ code: "custom", message: `names a file that cannot be read (${code}): ${file}` });
+      ctx.addIssue({ code: "custom", message: unreadable(error, file) });
     }
     return z.NEVER;
   });

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { colorProblems, PORTAL_COLORS, THEMES, type Portal, type PortalLogo } from "../core/model/portal.ts";
+import { unreadable } from "../core/model/system-error.ts";
 import { list, orFalse, section, textValue } from "./check-plan.ts";
 import type { RelayConfig } from "./define.ts";
 
@@ -77,7 +78,7 @@ function fileOf(file: string): Buffer | string {
   try {
     return statSync(file).size > MOST_LOGO_BYTES ? `may have at most ${MOST_LOGO_BYTES} bytes` : readFileSync(file);
   } catch (error) {
-    return `names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"}): ${file}`;
+    return unreadable(error, file);
   }
 }
 

@@ -20,3 +20,9 @@ export function systemReason(error: unknown): string {
   const words = WORDS[code];
   return words === undefined ? message : `${words} (${code})`;
 }
+
+/** @returns `names a file that cannot be read (ENOENT): /etc/relay/ca.pem`, as a problem of the option that names the file */
+export function unreadable(error: unknown, file: string): string {
+  const { code = "unreadable" } = error as { readonly code?: string };
+  return `names a file that cannot be read (${code}): ${file}`;
+}

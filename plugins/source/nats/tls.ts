@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
+import { unreadable } from "../../../core/model/system-error.ts";
 import type { FromNatsOptions } from "./options.ts";
 
 type Tls = FromNatsOptions["tls"];
@@ -27,8 +28,7 @@ export function tlsFileProblems(tls: Tls, configDir: string): readonly FieldErro
     try {
       readFileSync(file);
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-      found.push({ path: `tls.${name}`, message: `names a file that cannot be read (${code}): ${file}` });
+      found.push({ path: `tls.${name}`, message: unreadable(error, file) });
     }
   }
   return found;

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
+import { unreadable } from "../../../core/model/system-error.ts";
 
 /** Paths of PEM files, which begin at the config's folder. */
 export interface TlsFiles {
@@ -70,8 +71,7 @@ function read(tls: TlsFiles | undefined, configDir: string) {
     try {
       texts[FILES[name]] = readFileSync(file, "utf8");
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-      problems.push({ path: `tls.${name}`, message: `names a file that cannot be read (${code}): ${file}` });
+      problems.push({ path: `tls.${name}`, message: unreadable(error, file) });
     }
   }
   return { texts: texts as TlsTexts, problems };

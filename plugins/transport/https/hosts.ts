@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { certificatesProblem, keyPairProblem } from "../../../core/model/certificate.ts";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
+import { unreadable } from "../../../core/model/system-error.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 
 /** Paths of PEM files, relative to the config file. They are read at the start. */
@@ -77,8 +78,7 @@ function read(
     try {
       return readFileSync(file, "utf8");
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-      found(name, `names a file that cannot be read (${code}): ${file}`);
+      found(name, unreadable(error, file));
       return undefined;
     }
   };
