@@ -1,5 +1,5 @@
 /** The Kafka transport against a real broker where KAFKA_HOME has one; how it batches, and its options, everywhere. */
-import { Admin, Consumer } from "@platformatic/kafka";
+import { Admin, Consumer, findErrorBy, MultipleErrors, ProtocolError } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
 import {
@@ -9,8 +9,19 @@ import {
   type SendBatch,
 } from "../../plugins/transport/kafka/batches.ts";
 import { toKafka, type ToKafkaOptions } from "../../plugins/transport/kafka.ts";
+import { openKafka } from "../../plugins/transport/kafka/transport.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
-import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import {
+  busBench,
+  busContext,
+  keptLog,
+  NO_BUS_CAN,
+  sendTo,
+  setUp,
+  textOf,
+  whenNotReady,
+  whenReady,
+} from "../support/bus-bench.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
 import { until } from "../support/until.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -146,6 +157,33 @@ it("starts without a broker, and says so", async () => {
   expect(await sendTo(transport, "kafka://bus/a")).toMatchObject({ kind: "unavailable" });
   await until(() => said.length > 0);
   expect(said).toEqual(["warn a connection to Kafka failed"]);
+  await transport.dispose();
+});
+
+it("says of a topic without enough replicas that it is away, and goes on with all others", async () => {
+  const answer = new ProtocolError("NOT_ENOUGH_REPLICAS");
+  let metadata = () => Promise.resolve({});
+  class Producer {
+    metadata = () => metadata();
+    close = () => Promise.resolve();
+    send({ messages: [message] }: { readonly messages: readonly [{ readonly topic: string }] }) {
+      const refused = message.topic === "bad";
+      return refused ? Promise.reject(new MultipleErrors("", [answer])) : Promise.resolve({ offsets: [] });
+    }
+  }
+  const plugin = toKafka({ name: "bus", brokers: ["kafka:9092"] });
+  const { log, said } = keptLog();
+  const client = { Producer: Producer as never, findErrorBy };
+  const transport = openKafka({ name: "bus", brokers: ["kafka:9092"] }, busContext(plugin, { log }), client);
+  await whenReady(transport);
+  metadata = () => new Promise(() => {});
+  for (let times = 0; times < 2; times++) {
+    expect(await sendTo(transport, "kafka://bus/bad")).toMatchObject({ kind: "unavailable" });
+    expect(transport.readiness?.()).toBe("takes nothing for a topic (NOT_ENOUGH_REPLICAS)");
+  }
+  expect(textOf(await sendTo(transport, "kafka://bus/good"))).toMatch(/^200/);
+  expect(transport.readiness?.()).toBeUndefined();
+  expect(said).toEqual(["warn Kafka takes no messages"]);
   await transport.dispose();
 });
 

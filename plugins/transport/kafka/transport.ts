@@ -34,6 +34,12 @@ const REFUSALS: Readonly<Record<string, string>> = {
 /** Those of them that one message of a batch may bring on the others. */
 const OF_ONE_MESSAGE = ["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "POLICY_VIOLATION"];
 
+/** Answers that a topic takes nothing now: the brokers are there, and other topics may take what they are sent. */
+const TOPIC_IS_AWAY = [
+  ...["LEADER_NOT_AVAILABLE", "NOT_LEADER_OR_FOLLOWER", "REPLICA_NOT_AVAILABLE", "REQUEST_TIMED_OUT"],
+  ...["NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"],
+];
+
 export function openKafka(
   options: ToKafkaOptions,
   context: PluginContext,
@@ -43,7 +49,9 @@ export function openKafka(
   const { Producer, findErrorBy } = client;
   const { name, brokers, key = "keyId" } = options;
   const sends = new Sends(clock);
+  /** While the brokers are away, nothing is sent. */
   const fault = new BusFault(clock);
+  const topicFault = new BusFault(clock);
   const news = linkNews(log, "Kafka", name);
   const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
   const end = new AbortController();
@@ -100,6 +108,12 @@ export function openKafka(
       for (const [apiId, words] of Object.entries(REFUSALS)) {
         if (answers(error, apiId)) return refused(`${words} (${apiId})`);
       }
+      const why = TOPIC_IS_AWAY.find((apiId) => answers(error, apiId));
+      if (why !== undefined) {
+        if (topicFault.note(`takes nothing for a topic (${why})`))
+          log.warn("Kafka takes no messages", { transport: name, error: String(error) });
+        return unavailable(name);
+      }
     }
     return away(error);
   };
@@ -109,11 +123,12 @@ export function openKafka(
     name,
     destination,
     sends,
-    readiness: () => fault.words(),
+    readiness: () => fault.words() ?? topicFault.words(),
     async publish([topic = ""], request, sending) {
       // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
       if (fault.words() !== undefined) return unavailable(name);
       const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
+      topicFault.clear();
       const where = place && `, partition ${place.partition}, offset ${place.offset}`;
       return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
     },
