@@ -95,6 +95,8 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
         .flat()
         .filter((value) => value !== undefined)
         .map((value) => String(unmark(value)));
+      // As an unset variable of a shell script leaves it.
+      if (args.includes("")) throw usage("an argument is empty");
       result = command.run(readGiven(args, options), io);
     });
     cli.runMatchedCommand();

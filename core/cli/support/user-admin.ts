@@ -4,6 +4,7 @@ import { StartError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Account, AccountKeeper, Users } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
+import { pathOf } from "./api-path.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { openApi } from "./client.ts";
 import type { Given } from "./command.ts";
@@ -71,7 +72,7 @@ function refusal({ code, detail, extras, status }: Problem): ExitError {
 
 async function throughApi(given: Given, io: CliEnvironment): Promise<Users> {
   const api = await openApi(given, io, "stepped-up");
-  const one = (username: string): string => `/auth/users/${encodeURIComponent(username)}`;
+  const one = (username: string): string => pathOf("auth", "users", username);
   return {
     async list() {
       type Listed = Omit<Account, "createdAt" | "lastLoginAt"> & {
