@@ -5,7 +5,7 @@
 import { fetchFresh, takeBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { relayNow, setRelayTime } from "./relay-time.ts";
-import { token } from "./token.ts";
+import { holderOf, token } from "./token.ts";
 
 /** An answer that is not a success. `code` is the relay's; `NETWORK` when there was no answer. */
 export class ApiRefusal extends Error {
@@ -132,15 +132,18 @@ export async function ask<T>(
   path: string,
   { body, text = body === undefined ? undefined : JSON.stringify(body), signal, wanted = signal }: AskOptions = {},
 ): Promise<ApiAnswer<T>> {
+  const who = holderOf(token.now);
   let renewed = false;
   for (let tries = 0; ; tries++) {
     if (token.now !== undefined && relayNow() > token.now.renewAt && !renewed) {
       renewed = true;
       await asked.renew();
     }
-    const headers: Record<string, string> = {};
     const { now: used } = token;
-    if (used !== undefined) headers["authorization"] = `Bearer ${used.text}`;
+    // What one person has begun neither goes on as another, nor once they have left.
+    if (used === undefined || holderOf(used) !== who)
+      throw new ApiRefusal(401, { code: "UNAUTHENTICATED", detail: "Log in again to do this." });
+    const headers: Record<string, string> = { authorization: `Bearer ${used.text}` };
     if (text !== undefined) headers["content-type"] = "application/json";
     const response = await send(method, path, { headers, body: text, signal, credentials: "omit" });
     if (response.ok) return read(response);
@@ -153,11 +156,11 @@ export async function ask<T>(
     if (refusal.code === "STEP_UP_REQUIRED" && tries < PATIENCE && wanted?.aborted !== true)
       if (token.now !== used || (await asked.stepUp())) continue;
     if (refusal.code === "UNAUTHENTICATED") {
-      if (!renewed && (await asked.renew())) {
+      if (!renewed && (token.now !== used || (await asked.renew()))) {
         renewed = true;
         continue;
       }
-      asked.ended();
+      if (token.now === used) asked.ended();
     }
     throw refusal;
   }

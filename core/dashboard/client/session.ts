@@ -9,7 +9,7 @@ import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
 import { takeLink } from "./portal-session.ts";
 import { setRelayTime } from "./relay-time.ts";
-import { readToken, token } from "./token.ts";
+import { holderOf, readToken, token } from "./token.ts";
 
 export type PageSession =
   | { readonly kind: "starting" }
@@ -55,14 +55,23 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
-/** Each portal link has a name of its own: its key stays the same. */
-const who = (): string | undefined => (isPortal ? token.now?.keys[0] : token.now?.sub);
+/**
+ * Takes a fresh token of the person who is logged in. Returns false for any other: the cookie is of who logged in last, maybe
+ * in another tab, and an answer may come after a logout.
+ */
+function refresh({ token: text }: Granted): boolean {
+  const { now } = session;
+  const read = readToken(text);
+  const own = now.kind === "open" ? now.ended === undefined && read?.sub === now.who : now.kind === "starting";
+  if (own) token.set(read);
+  return own;
+}
 
 /** The login is done: what follows is a view of its own, or the one that was kept, which is read again. */
 function enter(): void {
   spent.count = 0;
   const kept = session.now.kind === "open";
-  session.set({ kind: "open", who: who() });
+  session.set({ kind: "open", who: holderOf(token.now) });
   if (kept) publish({ event: "again" });
 }
 
@@ -103,25 +112,16 @@ let renewing: Promise<boolean> | undefined;
 function renew(): Promise<boolean> {
   if (!hasAccounts) return Promise.resolve(false);
   renewing ??= auth<Granted>("POST", "/auth/refresh")
-    .then(
-      (granted) => {
-        const { now } = session;
-        // The cookie is of who logged in last, maybe in another tab: nothing that this person has begun goes on as theirs.
-        if (now.kind === "open" && readToken(granted.token)?.sub !== now.who) return false;
-        take(granted);
-        return true;
-      },
-      (error: unknown) => {
-        if (error instanceof ApiRefusal && error.status === 401) return false;
-        throw error;
-      },
-    )
+    .then(refresh, (error: unknown) => {
+      if (error instanceof ApiRefusal && error.status === 401) return false;
+      throw error;
+    })
     .finally(() => (renewing = undefined));
   return renewing;
 }
 
 export async function stepUp(code: string): Promise<void> {
-  take(await auth<Granted>("POST", "/auth/step-up", { code }));
+  refresh(await auth<Granted>("POST", "/auth/step-up", { code }));
 }
 
 /** @returns the `otpauth:` address that authenticator apps read */
@@ -131,7 +131,7 @@ export const beginTotp = async (password: string, code: string | undefined): Pro
 /** @returns the recovery codes, which are shown only this once */
 export async function confirmTotp(code: string): Promise<readonly string[]> {
   const granted = await auth<Granted>("PUT", "/auth/totp", { code });
-  take(granted);
+  refresh(granted);
   return granted.recoveryCodes ?? [];
 }
 
@@ -153,7 +153,11 @@ function leave(note: string | undefined): void {
 }
 
 asked.renew = renew;
-asked.ended = () => leave(isPortal ? OVER : "Your session has ended. Log in again to go on where you were.");
+asked.ended = () => {
+  // A token that is only tried, before a login, ends nothing.
+  if (session.now.kind === "open")
+    leave(isPortal ? OVER : "Your session has ended. Log in again to go on where you were.");
+};
 /** The question for a second factor that is open, for any number of requests that need one. */
 let proving: Promise<boolean> | undefined;
 asked.stepUp = () =>
@@ -185,7 +189,7 @@ export async function begin(): Promise<void> {
   if (!hasAccounts) return session.set({ kind: "paste" });
   if (isFirstRun) return session.set({ kind: "setup" });
   try {
-    session.set((await renew()) ? { kind: "open", who: who() } : { kind: "login" });
+    session.set((await renew()) ? { kind: "open", who: holderOf(token.now) } : { kind: "login" });
   } catch (error) {
     session.set({ kind: "login", note: (error as Error).message });
   }

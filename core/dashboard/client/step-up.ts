@@ -8,7 +8,7 @@ import { problem, useAction } from "./elements.ts";
 import { hasAccounts } from "./page-facts.ts";
 import { go, place } from "./route.ts";
 import { stepping, stepUp } from "./session.ts";
-import { readToken, token } from "./token.ts";
+import { holderOf, readToken, token } from "./token.ts";
 
 export const StepUp = part(() => {
   const done = useCell(stepping);
@@ -22,9 +22,11 @@ const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
     else {
       const read = readToken(code.trim());
       if (read === undefined) throw new Error("This is not a token.");
+      if (holderOf(read) !== holderOf(token.now)) throw new Error("This is the token of somebody else.");
       token.set(read);
     }
-    done(true);
+    // This one may have been closed, and another request may be asking by now: a fresh token answers that too.
+    stepping.now?.(true);
   });
   const enrolled = token.now?.amr.includes("mfa") === true;
   const close = (): void => done(false);

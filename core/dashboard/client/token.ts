@@ -1,5 +1,6 @@
 /** Holds the access token. It lives in memory only, and is sent only in `Authorization`. */
 import { cell } from "./cell.ts";
+import { isPortal } from "./page-facts.ts";
 
 export interface ParsedToken {
   readonly text: string;
@@ -15,6 +16,9 @@ export interface ParsedToken {
 }
 
 export const token = cell<ParsedToken | undefined>(undefined);
+
+/** Returns whose token it is. Each portal link has a name of its own: its key stays the same. */
+export const holderOf = (one: ParsedToken | undefined): string | undefined => (isPortal ? one?.keys[0] : one?.sub);
 
 /**
  * Returns the content of a token, to be shown; only the relay can check whether it is genuine. `undefined`: it is not a
