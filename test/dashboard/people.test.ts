@@ -49,6 +49,35 @@ describe.skipIf(browser.missing !== undefined)(`the next person (${browser.missi
     expect(await page.getByText("Your session has ended.").count()).toBe(0);
   });
 
+  it("sees neither the key, the subscriptions nor the title of the one before", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay();
+    const body = { url: receiver.url("/"), events: ["*"], description: "Only for Ada" };
+    const { id } = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data;
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await addGrace(relay, ["key_2"]);
+    await screen.go(`k/key_1/subscriptions/${id}`, "Only for Ada");
+    const late = await held(page, "GET", "/api-keys/key_1/stats");
+    await page.keyboard.press("Control+k");
+    await late.answered;
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+    expect(await page.title()).not.toContain("Ada");
+    const came = page.waitForResponse((response) => response.url().includes("/api-keys/key_1/stats"));
+    late.release();
+    await (await came).finished();
+    await fillLogin(page, PASSWORD, "grace");
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await screen.go("k/key_1/events", "Events");
+    await page.getByRole("alert").waitFor();
+    expect(await page.content()).not.toContain("Only for Ada");
+    await screen.go("account", "Account");
+    expect(await page.content()).not.toContain("key_1");
+  });
+
   it("is awaited without a request", async () => {
     await using relay = await startRelay();
     await using screen = await browser.open(relay);

@@ -9,10 +9,14 @@ import { token } from "./token.ts";
 /** Keys in use; `undefined` until they are loaded. */
 export const keys = cell<readonly string[] | undefined>(undefined);
 
-/** The last key in view: not a secret, and gone with the tab. */
+/** The last key in view: not a secret, and gone with the tab. Somebody else may have looked at it, who had other keys. */
 const LAST = "relay.key";
-export const lastKey = (): string | undefined =>
-  isPortal ? token.now?.keys[0] : (sessionStorage.getItem(LAST) ?? undefined);
+export function lastKey(): string | undefined {
+  const owned = token.now?.keys ?? [];
+  if (isPortal) return owned[0];
+  const last = sessionStorage.getItem(LAST) ?? "";
+  return isKeyId(last) && (owned === "*" || owned.includes(last)) ? last : undefined;
+}
 export function rememberKey(keyId: string): void {
   if (!isPortal) sessionStorage.setItem(LAST, keyId);
 }
@@ -25,9 +29,10 @@ export async function loadKeys(again = false): Promise<readonly string[]> {
     return owned;
   }
   if (keys.now !== undefined && !again) return keys.now;
+  const { left: before } = turns;
   const { data } = await ask<readonly { readonly id: string }[]>("GET", "/api-keys?limit=200");
   const found = data.map(({ id }) => id);
-  keys.set(found);
+  if (before === turns.left) keys.set(found);
   return found;
 }
 
@@ -35,6 +40,8 @@ export const isKeyId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_:-]{0,
 
 token.watch((now) => {
   if (now !== undefined) return;
+  turns.left++;
+  turns.answered = ++turns.begun;
   keys.set(undefined);
   loaded.set(undefined);
 });
@@ -43,8 +50,8 @@ type Known = ReadonlyMap<string, Glance>;
 /** The subscriptions that were read last, and whose they are: the views of a key do not show those of another. */
 const loaded = cell<{ readonly keyId: string; readonly all: Known } | undefined>(undefined);
 const NONE: Known = new Map();
-/** Readings of statistics that were begun, and the number of the newest that was answered. */
-const turns = { begun: 0, answered: 0 };
+/** Readings of statistics that were begun, the number of the newest that was answered, and how often somebody has left. */
+const turns = { begun: 0, answered: 0, left: 0 };
 
 /** The last known subscriptions of a key; `undefined` until they are loaded. */
 export const knownOf = (keyId: string | undefined): Known | undefined =>
@@ -58,7 +65,7 @@ export function useKnown(keyId: string | undefined): Known {
 
 /**
  * Loads the statistics of a key and the state of its subscriptions, in one request. What a later one has read stays known,
- * of this key or the next: an answer may be late.
+ * of this key or the next: an answer may be late, also for somebody who has left.
  * @throws ApiRefusal
  */
 export async function loadStats(

@@ -1,17 +1,27 @@
 /** Shows the ways in: the first account, a login, or a pasted token. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { brand } from "./brand.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field } from "./fields.ts";
 import { notice, problem, useAction } from "./elements.ts";
-import { hasAccounts } from "./page-facts.ts";
+import { hasAccounts, product } from "./page-facts.ts";
 import { logIn, paste, setUp } from "./session.ts";
 import { waitNotice } from "./choices.ts";
 import type { ComponentChildren } from "preact";
 
-const frame = (title: string, ...children: ComponentChildren[]) =>
-  el.main({ class: "door" }, brand(), el.h1(null, title), waitNotice({}), ...children);
+interface FrameProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+/** The title of the tab is that of the view before, which may tell whose it was. */
+const Frame = part(({ title, children }: FrameProps) => {
+  useEffect(() => {
+    document.title = `${title} · ${product}`;
+  }, [title]);
+  return el.main({ class: "door" }, brand(), el.h1(null, title), waitNotice({}), children);
+});
 
 const send = (busy: boolean, text: string) =>
   el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text);
@@ -19,52 +29,56 @@ const send = (busy: boolean, text: string) =>
 const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
 
 /** The portal when no link opens it. */
-export const Closed = part(({ note }: { readonly note: string }) => frame("This page is closed", el.p(null, note)));
+export const Closed = part(({ note }: { readonly note: string }) =>
+  Frame({ title: "This page is closed", children: el.p(null, note) }),
+);
 
 export const Setup = part(() => {
   const [code, setCode] = useState("");
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
   const { run, busy, error } = useAction(() => setUp(code.trim(), username, password));
-  return frame(
-    "Set up this relay",
-    el.p(null, "There is no account yet. Make the first one: it owns every API key."),
-    form({
-      submit: run,
-      children: [
-        Field({
-          label: "Set-up code",
-          value: code,
-          change: setCode,
-          focus: true,
-          hint: [
-            "On the terminal where the relay was started, and in the file ",
-            el.code(null, "setup-code"),
-            " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
-          ],
-          error: errorOf(error, "code"),
-        }),
-        Field({
-          label: "Username",
-          value: username,
-          change: setUsername,
-          autocomplete: "username",
-          error: errorOf(error, "username"),
-        }),
-        Field({
-          label: "Password",
-          value: password,
-          change: setPassword,
-          type: "password",
-          autocomplete: "new-password",
-          hint: "At least 12 characters. A sentence that only you would write is a good one.",
-          error: errorOf(error, "password"),
-        }),
-        problem(error),
-        send(busy, "Make the account"),
-      ],
-    }),
-  );
+  return Frame({
+    title: "Set up this relay",
+    children: [
+      el.p(null, "There is no account yet. Make the first one: it owns every API key."),
+      form({
+        submit: run,
+        children: [
+          Field({
+            label: "Set-up code",
+            value: code,
+            change: setCode,
+            focus: true,
+            hint: [
+              "On the terminal where the relay was started, and in the file ",
+              el.code(null, "setup-code"),
+              " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
+            ],
+            error: errorOf(error, "code"),
+          }),
+          Field({
+            label: "Username",
+            value: username,
+            change: setUsername,
+            autocomplete: "username",
+            error: errorOf(error, "username"),
+          }),
+          Field({
+            label: "Password",
+            value: password,
+            change: setPassword,
+            type: "password",
+            autocomplete: "new-password",
+            hint: "At least 12 characters. A sentence that only you would write is a good one.",
+            error: errorOf(error, "password"),
+          }),
+          problem(error),
+          send(busy, "Make the account"),
+        ],
+      }),
+    ],
+  });
 });
 
 interface DoorProps {
@@ -82,8 +96,8 @@ export const LoginAgain = part(({ note }: DoorProps) =>
 const LOGIN = "Log in";
 const PASTE = "Use your access token";
 
-export const Login = part(({ note }: DoorProps) => frame(LOGIN, LoginForm({ note })));
-export const Paste = part(({ note }: DoorProps) => frame(PASTE, PasteForm({ note })));
+export const Login = part(({ note }: DoorProps) => Frame({ title: LOGIN, children: LoginForm({ note }) }));
+export const Paste = part(({ note }: DoorProps) => Frame({ title: PASTE, children: PasteForm({ note }) }));
 
 const LoginForm = part(({ note }: DoorProps) => {
   const [username, setUsername] = useState("");
