@@ -94,6 +94,47 @@ describe.skipIf(browser.missing !== undefined)(`the sign of a live view (${brows
     await live(screen).waitFor();
   });
 
+  it("gives up a stream that is not opened at all, and what was asked for meanwhile is asked for again", async () => {
+    await using screen = await open();
+    const { page } = screen;
+    await page.clock.install();
+    const away = new Set(["/api-keys/key_7/stream", "/api-keys/key_7/attempts"]);
+    // Neither refused nor answered, as by a network that swallows what is sent.
+    await page.route(
+      (url) => away.has(url.pathname),
+      (route) => (away.delete(new URL(route.request().url()).pathname) ? undefined : route.continue()),
+    );
+    await page.goto(`${relay.url}/developers#/k/key_7/attempts`);
+    await page.getByText("connecting…", { exact: true }).waitFor();
+    await page.clock.runFor(2_000);
+    await expect.poll(() => away.size).toBe(0);
+    await page.clock.fastForward(45_000);
+    await page.getByText("reconnecting…", { exact: true }).waitFor();
+    await page.clock.fastForward(10_000);
+    await live(screen).waitFor();
+    await page.getByRole("heading", { name: "No attempt here" }).waitFor();
+  });
+
+  it("tells an answer that breaks off as what it is, and reads it again by itself", async () => {
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go("k/key_8/overview", "Overview");
+    await live(screen).waitFor();
+    // As a browser does when the connection ends between the head of an answer and its end.
+    await page.evaluate(`{
+      const { text } = Response.prototype;
+      window.broken = true;
+      Response.prototype.text = function () {
+        return window.broken ? Promise.reject(new TypeError("network error")) : text.call(this);
+      };
+    }`);
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByText("The relay cannot be reached.").waitFor();
+    await page.evaluate("window.broken = false");
+    await page.getByRole("heading", { name: "No event yet" }).waitFor();
+    expect(await page.getByText("The relay cannot be reached.").count()).toBe(0);
+  });
+
   it("goes on with the time, also where nothing happens", async () => {
     await using screen = await open();
     const { page, limited } = screen;

@@ -89,21 +89,23 @@ const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
     });
   });
 
+/** @throws AbortError when that is what it is, else ApiRefusal NETWORK: no answer came, or not all of it */
+function unanswered(error: unknown): never {
+  if ((error as Error).name === "AbortError") throw error;
+  asked.unread();
+  throw new ApiRefusal(0, {
+    code: "NETWORK",
+    detail: "The relay cannot be reached. Check that it runs, then try again.",
+  });
+}
+
 /** Sends one request, unless it was begun while the page was loading. @throws ApiRefusal NETWORK */
 export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
   spent.count++;
-  try {
-    const response = await (takeBegun(method, path, init.signal) ?? fetchFresh(method, path, init));
-    if (method === "GET" && response.status >= 500) asked.unread();
-    return response;
-  } catch (error) {
-    if ((error as Error).name === "AbortError") throw error;
-    asked.unread();
-    throw new ApiRefusal(0, {
-      code: "NETWORK",
-      detail: "The relay cannot be reached. Check that it runs, then try again.",
-    });
-  }
+  const answer = takeBegun(method, path, init.signal) ?? fetchFresh(method, path, init);
+  const response = await answer.catch(unanswered);
+  if (method === "GET" && response.status >= 500) asked.unread();
+  return response;
 }
 
 export async function refusalOf(response: Response): Promise<ApiRefusal> {
@@ -166,8 +168,9 @@ export async function ask<T>(
   }
 }
 
-async function read<T>(response: Response): Promise<ApiAnswer<T>> {
-  const text = await response.text();
+/** Reads an answer that is a success; it may be empty. @throws ApiRefusal NETWORK */
+export async function read<T>(response: Response): Promise<ApiAnswer<T>> {
+  const text = await response.text().catch(unanswered);
   if (text === "") return { data: undefined as T, meta: { timestamp: "" }, text };
   const { data, meta } = JSON.parse(text) as { data: T; meta: ApiAnswer<T>["meta"] };
   setRelayTime(meta.timestamp);

@@ -110,7 +110,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       const either = nextLink(signal);
       const headers = { authorization: `Bearer ${token.now.text}`, accept: "text/event-stream" };
       const path = `/api-keys/${encodeURIComponent(keyId)}/stream`;
-      const response = await send("GET", path, { headers, signal: either, credentials: "omit" });
+      const response = await orSilent(send("GET", path, { headers, signal: either, credentials: "omit" }));
       if (response.ok && response.body !== null) {
         beganAt = Date.now();
         liveState.set("on");
@@ -152,6 +152,13 @@ function nextLink(signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, link.signal]);
 }
 
+/** Ends the present connection when nothing comes of it for longer than the relay is ever silent. */
+function orSilent<T>(coming: Promise<T>): Promise<T> {
+  const awaited = link;
+  const silence = setTimeout(() => awaited.abort(), SILENCE_MS);
+  return coming.finally(() => clearTimeout(silence));
+}
+
 /** A stream ends with its token. Returns false when the session has ended too. */
 async function renewed(): Promise<boolean> {
   if (token.now !== undefined && relayNow() < token.now.renewAt) return true;
@@ -178,8 +185,7 @@ async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const silence = setTimeout(lose, SILENCE_MS);
-    const { value, done } = await reader.read().finally(() => clearTimeout(silence));
+    const { value, done } = await orSilent(reader.read());
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop() ?? "";

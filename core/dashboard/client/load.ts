@@ -43,18 +43,19 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
     );
     return () => abort.abort();
   }, [...on, turn]);
+  const isLost = (): boolean => {
+    const { current: now } = underWay;
+    return now !== undefined && waiting.now === undefined && performance.now() - now.since > LOST_MS;
+  };
   // What happens all the time must neither keep a reading from its end, nor cut short what the relay said to wait.
   const again = (): void => {
-    const { current: now } = underWay;
-    const lost = now !== undefined && waiting.now === undefined && performance.now() - now.since > LOST_MS;
-    if (now === undefined || lost) next();
-    else now.due = true;
+    if (underWay.current === undefined || isLost()) next();
+    else underWay.current.due = true;
   };
   useLive(({ event }) => {
     // What could not be read is read once the relay can be reached again, or somebody has logged in again.
-    const { error } = state;
-    if (event !== "again" || !(error instanceof ApiRefusal)) return;
-    if (error.status === 0 || error.status === 401 || error.status >= 500) again();
+    const { status = 200 } = state.error instanceof ApiRefusal ? state.error : {};
+    if (event === "again" && (isLost() || status === 0 || status === 401 || status >= 500)) again();
   });
   return { ...state, again };
 }

@@ -2,13 +2,12 @@
  * Manages the session: set up, log in, renew, step up, log out. The browser keeps the refresh cookie; no script sees
  * it.
  */
-import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
+import { asked, ask, ApiRefusal, read, refusalOf, send, spent, waitOut } from "./api.ts";
 import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
 import { takeLink } from "./portal-session.ts";
-import { setRelayTime } from "./relay-time.ts";
 import { holderOf, readToken, token } from "./token.ts";
 
 export type PageSession =
@@ -39,12 +38,7 @@ async function auth<T>(method: string, path: string, body?: unknown): Promise<T>
     if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
     const text = body === undefined ? undefined : JSON.stringify(body);
     const response = await send(method, path, { headers, body: text, credentials: "same-origin" });
-    if (response.status === 204) return undefined as T;
-    if (response.ok) {
-      const { data, meta } = (await response.json()) as { data: T; meta: { timestamp: string } };
-      setRelayTime(meta.timestamp);
-      return data;
-    }
+    if (response.ok) return (await read<T>(response)).data;
     const refusal = await refusalOf(response);
     if (refusal.status !== 429 || tries >= 4) throw refusal;
     await waitOut(refusal, tries);
