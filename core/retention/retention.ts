@@ -94,7 +94,10 @@ export function createRetention(given: {
     return conflicts;
   }
 
-  /** Judges a page of events and stores `also` after its deletions. @returns how many were deleted */
+  /**
+   * Judges a page of events and stores `also` after its deletions, before its marks: an event may get the place again that
+   * `also` takes from it, when the clock is set back meanwhile. @returns how many were deleted
+   */
   async function look(
     page: readonly StoredEvent[],
     options: RetentionOptions,
@@ -118,7 +121,7 @@ export function createRetention(given: {
     }
     // Nearly always: the whole page goes in one commit with its marks.
     const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
-    const all = [...going, ...after, ...also];
+    const all = [...going, ...also, ...after];
     if (whole && (all.length === 0 || (await tryCommit(storage, all)))) return removed;
     const conflicts = await removeAll(narrow, verdicts);
     removed -= conflicts.length;
@@ -131,7 +134,7 @@ export function createRetention(given: {
       if (verdict?.do === "removed") removed++;
       else if (verdict?.do !== "keep") after.push(marks.again(verdict?.at ?? now + LEAST_AGE_MS, keyId, ordinal));
     }
-    const changes = [...after, ...also];
+    const changes = [...also, ...after];
     if (changes.length > 0) await storage.commit(changes);
     return removed;
   }

@@ -1,6 +1,6 @@
 /** The wall clock is set forwards by two days for a while (a wrong NTP server), and the nightly retention runs meanwhile. */
 import { expect, it } from "vitest";
-import { testPath } from "../support/path.ts";
+import { replied, testPath } from "../support/path.ts";
 
 const DAY = 86_400_000;
 
@@ -34,4 +34,31 @@ it("a clock that was behind at the start, and was set right, is believed a day l
   await run();
   await test.clock.advance(60_000);
   expect(await test.parts.history.event("key_1", "order:1")).toBeUndefined();
+});
+
+it("an event that a run meets while the clock is set back is looked at again when its time comes", async () => {
+  await using test = await testPath({ delivery: { holdMs: 0 } });
+  const run = (): Promise<number> =>
+    test.parts.retention.run({ deliveredAfterMs: 3 * DAY }, new AbortController().signal);
+  test.answers = [replied(503, { retryAfter: "3600" })];
+  await test.subscribe();
+  await test.start();
+  await test.publish();
+  await test.clock.advance(3_700_000);
+  expect(test.sent).toHaveLength(2);
+  // Accepted three days ago, and delivered an hour later: it goes within the hour.
+  await test.clock.advance(3 * DAY - 3_000_000);
+  expect(await run()).toBe(0);
+  await test.clock.advance(3_600_000);
+  const { getMany } = test.storage;
+  test.storage.getMany = async (keys) => {
+    if (keys.some((key) => key.startsWith("delivery:"))) {
+      test.storage.getMany = getMany;
+      await test.clock.step(-3_600_000);
+    }
+    return await getMany(keys);
+  };
+  expect(await run()).toBe(0);
+  await test.clock.advance(2 * 3_600_000);
+  expect(await run()).toBe(1);
 });
