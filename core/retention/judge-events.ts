@@ -6,7 +6,7 @@ import { attemptsOf, deliveryKey, dueKey, eventIdKey, eventKey, failedKey, parse
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { isDamage, readTexts, unlessDamaged } from "../records/damage.ts";
-import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
 import { endedBy } from "../records/ended-by.ts";
@@ -87,10 +87,9 @@ export function createEventJudge(deps: {
         changes.push(text === undefined ? { op: "check", key, if: null } : { op: "delete", key, if: text });
         if (due !== undefined) changes.push({ op: "delete", key: line, if: due });
         if (delivery?.status === "failed") changes.push({ op: "delete", key: failedKey(id, event.ordinal) });
-        if (delivery !== undefined && delivery.cycle > 0) {
-          const earlier = await storage.range(attemptsOf(id, event.ordinal), { limit: 1_000 });
-          for (const row of earlier) changes.push({ op: "delete", key: row.key });
-        }
+        if (delivery !== undefined && delivery.cycle > 0)
+          for await (const row of everyEntry(storage, attemptsOf(id, event.ordinal)))
+            changes.push({ op: "delete", key: row.key });
         const parsed: Due | undefined = due === undefined ? undefined : parseDue(line, due);
         const sub = await subscriptionCache.get(event.keyId, id);
         // One that goes in order leaves its sequence first, even when it ended with its subscription.

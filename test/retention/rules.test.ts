@@ -1,5 +1,6 @@
 // How long events are kept when some keys and types differ.
 import { describe, expect, it } from "vitest";
+import { attemptsKey } from "../../core/model/keys.ts";
 import { keepOf, removesAny, ruleOf, youngestOf } from "../../core/retention/options.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -109,5 +110,24 @@ describe("retention by key and type", () => {
     expect(await run({ types: { "deposit:*": { deliveredAfterMs: DAY } } }, now)).toBe(0);
     expect(await run({ types: { "deposit:*": { failedAfterMs: DAY } } }, now)).toBe(1);
     expect(await test.storage.range("delivery:")).toEqual([]);
+  });
+
+  it("leaves no attempts of a delivery that was replayed very often", async () => {
+    await using test = await testPath();
+    const id = await test.subscribe();
+    await test.start();
+    const event = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(0);
+    await test.parts.replay.event("key_1", event, { force: true });
+    await test.clock.advance(100);
+    expect(test.sent).toHaveLength(2);
+    const [first] = await test.storage.range("attempts:");
+    const ordinal = first?.key.split(":")[2] ?? "";
+    const cycles = Array.from({ length: 1_200 }, (_, i) => attemptsKey(id, ordinal, i + 1));
+    await test.storage.commit(cycles.map((key) => ({ op: "put", key, value: "[]" })));
+    await test.clock.advance(3 * DAY);
+    expect(await test.parts.retention.run({ deliveredAfterMs: DAY }, now)).toBe(1);
+    expect(await test.storage.range("attempts:")).toEqual([]);
   });
 });
