@@ -26,7 +26,7 @@ import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } fr
 import { setPause } from "./set-pause.ts";
 import { settle } from "./settle.ts";
 import { sendMade } from "./transform.ts";
-import { loadRecord } from "./load-record.ts";
+import { asDamagedList, loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
 
@@ -89,7 +89,12 @@ export class DeliveryRun {
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const loaded = this.#loaded ?? (await eventCache.load(keyId, ordinal));
-    const named = cycle > 0 || (await recipients.has(loaded.event, subscriptionId));
+    let named = cycle > 0;
+    try {
+      named ||= await recipients.has(loaded.event, subscriptionId);
+    } catch (error) {
+      throw asDamagedList(error, loaded.event);
+    }
     if (!named) throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));

@@ -8,7 +8,7 @@ import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from ".
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
-import { readEvent, readText, readTexts, unlessDamagedLater } from "../records/damage.ts";
+import { readEvent, readText, readTexts, unlessDamagedLater, unlessUnreadable } from "../records/damage.ts";
 import { findStuck } from "../records/sequence-rows.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
@@ -79,7 +79,8 @@ async function end(
   }
   const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
   const found = readEvent(keyId, ordinal, text);
-  if (record === undefined && !found.damaged && !(await deps.recipients.has(found.event, subscriptionId))) {
+  const named = (): Promise<boolean | undefined> => unlessUnreadable(deps.recipients.has(found.event, subscriptionId));
+  if (record === undefined && !found.damaged && (await named()) === false) {
     await settleEnd({ lease, line }, [dropDue(line)], signal, deps);
     return "the due line was dropped: its event has no such delivery";
   }

@@ -1,11 +1,12 @@
-/** Loads the delivery record; a first attempt has none. */
+/** Loads the delivery record; a first attempt has none. Says what is damaged where that shows. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
+import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey } from "../model/keys.ts";
+import { deliveryKey, dueKey, snapshotKey } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readText } from "../records/damage.ts";
+import { isDamage, readText } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /**
@@ -40,3 +41,12 @@ async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<D
   if (!agrees) throw new DamagedRecordError("due", "misplaced", dueKey(line));
   return delivery;
 }
+
+/**
+ * Returns what to throw when the list of an event's subscriptions could not be read. Where it is damaged, nobody can say
+ * that the delivery is one of the event's, so it ends as with a damaged event.
+ */
+export const asDamagedList = (error: unknown, { keyId, wide }: Pick<RelayEvent, "keyId" | "wide">): unknown =>
+  wide !== undefined && isDamage(error)
+    ? new DamagedRecordError("event", "unreadable", snapshotKey(keyId, wide.snapshot), { cause: error })
+    : error;

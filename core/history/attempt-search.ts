@@ -8,7 +8,7 @@ import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readEvent } from "../records/damage.ts";
+import { readEvent, unlessUnreadable } from "../records/damage.ts";
 import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
@@ -83,7 +83,7 @@ export function createAttemptSearch(deps: {
     return new Map(few.map((event, i) => [event, all.slice(end, (end += subs[i]?.length ?? 0))]));
   }
 
-  /** Reads a part of the deliveries of an event, in the order of its list. */
+  /** Reads a part of the deliveries of an event, in the order of its list; none when that list is damaged. */
   async function slice(
     event: RelayEvent,
     only: string | undefined,
@@ -92,8 +92,10 @@ export function createAttemptSearch(deps: {
   ): Promise<readonly Delivery[]> {
     const own = known.get(event);
     if (own !== undefined) return own.slice(from);
-    if (only === undefined) return await read((await recipients.slice(event, from, SLICE)).map(pairOf(event)));
-    return from === 0 && (await recipients.has(event, only)) ? await read([{ event, sub: only }]) : [];
+    if (only === undefined)
+      return await read(((await unlessUnreadable(recipients.slice(event, from, SLICE))) ?? []).map(pairOf(event)));
+    const has = from === 0 && (await unlessUnreadable(recipients.has(event, only))) === true;
+    return has ? await read([{ event, sub: only }]) : [];
   }
 
   return async (keyId, filter, { after, limit }) => {

@@ -136,11 +136,12 @@ export function createHistory(deps: {
       const { event, damaged } = located;
       const wide = event.wide === undefined ? undefined : await readWide(event);
       const status = wide === undefined ? (await readNarrow([located])).get(event)?.status : wide.status;
-      const deliveries = await read((await recipients.slice(event, from, limit)).map(pairOf(event)));
+      const list = await unlessUnreadable(recipients.slice(event, from, limit));
+      const deliveries = await read((list ?? []).map(pairOf(event)));
       const end = from + deliveries.length;
       return {
         event,
-        damaged: damaged || wide?.damaged === true,
+        damaged: damaged || wide?.damaged === true || list === undefined,
         status: status as EventStatus,
         deliveries: deliveries.map(detailOf),
         ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),
