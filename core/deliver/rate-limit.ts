@@ -6,47 +6,36 @@ import { setNewest } from "../model/bounded-map.ts";
 import Bottleneck from "bottleneck";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import { createPacer, type Pacer } from "../records/pacer.ts";
 
 export interface RateLimit {
   /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
-  admit(sub: Subscription): MaybePromise<number | undefined>;
-  dispose(): Promise<void>;
+  admit(sub: Pick<Subscription, "id" | "rateLimit">): MaybePromise<number | undefined>;
 }
 
 /** Subscriptions whose rate is remembered. */
 const HELD = 10_000;
 
 /** @param share how many limiters share a rate: each keeps to its part of it */
-export function createRateLimit(share = 1): RateLimit {
-  const held = new Map<string, { readonly perSecond: number; readonly limiter: Bottleneck }>();
+export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share = 1): RateLimit {
+  const held = new Map<string, { readonly perSecond: number; readonly pacer: Pacer }>();
 
-  function limiterOf(id: string, perSecond: number): Bottleneck {
+  function pacerOf(id: string, perSecond: number): Pacer {
     const known = held.get(id);
-    if (known?.perSecond === perSecond) return known.limiter;
-    const limiter = new Bottleneck({
-      minTime: (1_000 * share) / perSecond,
-      highWater: 0,
-      strategy: Bottleneck.strategy.OVERFLOW,
-    });
-    setNewest(held, id, { perSecond, limiter }, HELD);
-    return limiter;
+    if (known?.perSecond === perSecond) return known.pacer;
+    const minTime = (1_000 * share) / perSecond;
+    const pacer = createPacer(clock, { minTime, highWater: 0, strategy: Bottleneck.strategy.OVERFLOW });
+    setNewest(held, id, { perSecond, pacer }, HELD);
+    return pacer;
   }
 
   async function ask(id: string, perSecond: number): Promise<number | undefined> {
-    try {
-      await limiterOf(id, perSecond).schedule(() => Promise.resolve());
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof Bottleneck.BottleneckError)) throw error;
-      return Math.max(1, Math.ceil((1_000 * share) / perSecond));
-    }
+    const passed = await pacerOf(id, perSecond).schedule(() => Promise.resolve(true));
+    return passed === undefined ? Math.max(1, Math.ceil((1_000 * share) / perSecond)) : undefined;
   }
 
   return {
-    admit: (sub) => (sub.rateLimit === undefined ? undefined : ask(sub.id, sub.rateLimit.perSecond)),
-    async dispose() {
-      await Promise.all([...held.values()].map(({ limiter }) => limiter.disconnect()));
-      held.clear();
-    },
+    admit: ({ id, rateLimit }) => (rateLimit === undefined ? undefined : ask(id, rateLimit.perSecond)),
   };
 }

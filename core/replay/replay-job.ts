@@ -1,7 +1,6 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
 import { setNewest } from "../model/bounded-map.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
-import Bottleneck from "bottleneck";
 import { failedOf } from "../model/keys.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -9,6 +8,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { Replay } from "./replay.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { unlessUnreadable } from "../records/damage.ts";
+import { createPacer } from "../records/pacer.ts";
 import { parseFailed } from "../records/delivery-records.ts";
 
 export interface ReplayJobOptions {
@@ -139,16 +139,15 @@ export function createReplayJob(deps: {
     }
 
     // An interrupted run leaves nothing half done: what was moved is pending, the next run finds the rest.
-    const limiter = new Bottleneck({ maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) });
-    const stop = (): void => void limiter.stop({ dropWaitingJobs: true }).catch(() => undefined);
-    signal.addEventListener("abort", stop, { once: true });
+    using pacer = createPacer(clock, { maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) }, signal);
     try {
-      for (let went = BEAT; went === BEAT && moved < limit && !signal.aborted; moved += went)
-        went = await limiter.schedule(beat);
+      for (let went: number | undefined = BEAT; went === BEAT && moved < limit && !signal.aborted;) {
+        went = await pacer.schedule(beat);
+        moved += went ?? 0;
+      }
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
-      signal.removeEventListener("abort", stop);
       await due.return(undefined);
     }
     return moved;

@@ -1,11 +1,11 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
-import Bottleneck from "bottleneck";
 import { decodeEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { createPacer } from "../records/pacer.ts";
 import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
 import { everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
 import { readSubscription } from "../records/subscription-record.ts";
@@ -161,17 +161,18 @@ export function createRetention(given: {
       if (await marks.isNew()) await expireTombstones(unreadable);
       await marks.forgetOthers(rules);
       await marks.adoptReplayed(rules, clock.now());
-      const limiter = new Bottleneck({ maxConcurrent: 1 });
+      using pacer = createPacer(given.clock, { maxConcurrent: 1 }, signal);
       const wide = createWideRemoval({ storage, wideStatus, due: (lines) => storage.queue.add(lines) });
       let removed = 0;
 
       async function paced(work: () => Promise<number>, late = false): Promise<void> {
-        removed += await limiter.schedule(async () => {
+        const count = await pacer.schedule(async () => {
           const began = clock.monotonic();
-          const count = await work();
-          limiter.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
-          return count;
+          const gone = await work();
+          pacer.setMinTime(late ? 0 : Math.ceil((clock.monotonic() - began) * PACE));
+          return gone;
         });
+        removed += count ?? 0;
       }
 
       /** Looks at the old events of a key behind one ordinal; up to another one, which its mark has passed, or all. */

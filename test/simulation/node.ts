@@ -57,7 +57,6 @@ export async function startNode(
       await Promise.all([test.parts.eventErasure.stop(), test.parts.keyErasure.stop()]);
       await test.parts.dispatcher.stop(graceMs);
       await test.parts.circuitBreaker.settled();
-      await test.parts.rateLimit.dispose();
       await storage.dispose();
     },
   };

@@ -149,7 +149,6 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       await parts.noticeWatch.stop();
       await parts.dispatcher.stop(0);
       await parts.away.stop();
-      await parts.rateLimit.dispose();
     },
   };
 

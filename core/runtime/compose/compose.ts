@@ -147,7 +147,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       },
       async stop(graceMs) {
         const { sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets, dispatcher, ...path } = built().path;
-        const { circuitBreaker, statsCollector, rateLimit, away } = path;
+        const { circuitBreaker, statsCollector, away } = path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
         await Promise.all([
           ...[sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets].map((one) => one.stop()),
@@ -159,7 +159,6 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         // What the last attempts have shown.
         await path.publisher.notices.settled();
         await statsCollector.stop();
-        await rateLimit.dispose();
       },
     },
     metricsStep(plan, metrics, () => built().app),

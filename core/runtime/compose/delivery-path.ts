@@ -175,7 +175,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     ({ transportOf, storage: { queue }, clock, log, metrics }) =>
       createAway({ transportOf, queue, clock, log, metrics }),
   );
-  container.make("rateLimit", ["thread"], ({ thread }) => createRateLimit(thread?.count));
+  container.make("rateLimit", ["clock", "thread"], ({ clock, thread }) => createRateLimit(clock, thread?.count));
   container.make(
     "circuitBreaker",
     ["plan", "storage", "clock", "log", "metrics", "subscriptions", "publisher"],
