@@ -54,6 +54,13 @@ describe("docs/errors.md", () => {
     const documented = rows.map(([, code, status]) => [code, Number(status)]);
     expect(documented).toEqual(Object.entries(PROBLEMS).map(([code, [status]]) => [code, status]));
   });
+
+  it("shows an answer with the status and the title of its code", () => {
+    const shown = of("json").filter(({ file }) => file === "docs/errors.md");
+    expect(shown).toHaveLength(1);
+    const { code, status, title } = JSON.parse(shown[0]?.code ?? "") as Record<"code" | "status" | "title", unknown>;
+    expect([status, title]).toEqual(PROBLEMS[code as keyof typeof PROBLEMS]);
+  });
 });
 
 describe("docs/metrics.md", () => {
