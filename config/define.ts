@@ -97,7 +97,10 @@ export interface RelayConfig {
    */
   readonly retry?: RetrySettings;
   readonly delivery?: {
-    /** One attempt, from name to last byte, in milliseconds. @default 10000 */
+    /**
+     * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; a body that is not
+     * there by then is not waited for. @default 10000
+     */
     readonly timeoutMs?: number;
     /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
     readonly concurrency?: number;
