@@ -1,5 +1,6 @@
 // The receivers of docs/verify.md judge deliveries that the relay has signed: each in its language, where that is installed.
 import { execFile } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { accessSync, constants, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -76,6 +77,13 @@ interface Case {
   readonly body?: string;
 }
 const [secret, older, other] = [newSecret(), newSecret(), newSecret()];
+const BODY = '{"id":"evt_1","data":{"text":"Zürich – 東京"}}';
+
+/** Signs with an empty key, as anybody can. */
+function forge(headers: Record<string, string>): void {
+  const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${BODY}`;
+  headers["webhook-signature"] = `v1,${createHmac("sha256", "").update(signed).digest("base64")} v1,`;
+}
 const CASES: readonly Case[] = [
   { name: "signed by its secret", good: true, signedBy: [secret], held: secret },
   { name: "during a rotation, to a receiver with the new secret", good: true, signedBy: [secret, older], held: secret },
@@ -88,9 +96,10 @@ const CASES: readonly Case[] = [
   { name: "with another id", good: false, signedBy: [secret], held: secret, change: (all) => (all["webhook-id"] = "evt_2") },
   { name: "without a signature", good: false, signedBy: [secret], held: secret, change: (all) => delete all["webhook-signature"] },
   { name: "without a time", good: false, signedBy: [secret], held: secret, change: (all) => delete all["webhook-timestamp"] },
+  { name: "signed with an empty key, to a receiver whose secret is not set", good: false, signedBy: [secret], held: "", change: forge },
+  { name: "signed with an empty key, to a receiver with a secret without a key", good: false, signedBy: [secret], held: "whsec_", change: forge },
   { name: "with a time that is none", good: false, signedBy: [secret], held: secret, change: (all) => (all["webhook-timestamp"] = "now") },
 ]; // prettier-ignore
-const BODY = '{"id":"evt_1","data":{"text":"Zürich – 東京"}}';
 
 const page = readFileSync(new URL("../../docs/verify.md", import.meta.url), "utf8");
 let folder: string;
