@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defaultRows } from "../../config/limits.ts";
 import { documentation, interfaceFields, type Field } from "./interfaces.ts";
-import { defaultOf, mayBeFalse, ruleOf, topKeys } from "./rules.ts";
+import { defaultOf, ruleOf, topKeys } from "./rules.ts";
 import { VARIABLES } from "./variables.ts";
 
 /** Where the fields of options with a name of their own are written. */
@@ -39,6 +39,25 @@ const PLUGINS = [
   ["jwt({ … })", "JwtOptions", "plugins/auth/jwt/options.ts"],
   ["otlp({ … })", "OtlpOptions", "plugins/observer/otlp/settings.ts"],
 ] as const;
+
+/** The guide to each section, where there is one. */
+const GUIDES: Readonly<Record<string, string>> = {
+  server: "[operate](operate.md)",
+  transformLimits: "[transforms](transforms.md#where-they-run)",
+  retry: "[retries](retries.md)",
+  delivery: "[receivers that are slow](operate.md#receivers-that-are-slow)",
+  guard: "[the guard](transports-https.md#the-guard)",
+  abuse: "[limits](api.md#limits)",
+  stepUp: "[accounts](api.md#accounts)",
+  health: "[when a receiver is down](retries.md#when-a-receiver-is-down)",
+  signature: "[verify](verify.md)",
+  notify: "[notifications](notifications.md)",
+  intake: "[publishers that flood](operate.md#publishers-that-flood)",
+  metrics: "[observe](observe.md)",
+  log: "[metrics and log](metrics.md)",
+  gateway: "[the gateway](gateway.md)",
+  portal: "[the portal](portal.md)",
+};
 
 /**
  * @param root the checkout
@@ -82,9 +101,8 @@ export function pageOf(root: string): string {
 }
 
 function section(field: Field, fields: readonly Field[]): string {
-  const about = [field.text, mayBeFalse([field.name]) ? "" : undefined].filter(
-    (text) => text !== undefined && text !== "",
-  );
+  const guide = GUIDES[field.name];
+  const about = [field.text, guide === undefined ? "" : `See ${guide}.`].filter((text) => text !== "");
   return [`## ${field.name}`, ...about, configTable(fields, [field.name])].join("\n\n");
 }
 

@@ -24,9 +24,6 @@ export function ruleOf(path: readonly string[]): string {
   return item === undefined ? "a list" : `a list; each ${item}`;
 }
 
-/** Whether `false` may stand there. */
-export const mayBeFalse = (path: readonly string[]): boolean => schema.safeParse(at(path, false)).success;
-
 const at = (path: readonly string[], value: unknown): unknown =>
   path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
 
