@@ -42,7 +42,7 @@ const SET_BACK_MS = 300_000;
 const TRIES = 5;
 /** What to do once the tries are used up: the same text in log, file and answer. */
 export const SPENT =
-  "No set-up code is valid after five wrong ones. Restart the relay for a new one, or stop it and use `relay users add`.";
+  "No set-up code is valid after five wrong ones. Restart the relay for a new one, or use `relay users add`.";
 
 type Context = Pick<PluginContext, "storage" | "clock" | "dataDir" | "log">;
 
