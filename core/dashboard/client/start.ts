@@ -7,7 +7,7 @@ import { firstReading } from "./first-reading.ts";
 
 const page = document.documentElement.dataset;
 
-// The user's choice of a theme is all that the page ever stores. In a frame of another site there may be no storage.
+// The theme that the user has chosen. A portal stands in a frame of another site, where there may be no storage.
 if (page["auth"] !== "portal") {
   const stored = localStorage.getItem("relay.theme");
   if (stored === "light" || stored === "dark") page["theme"] = stored;
