@@ -30,6 +30,8 @@ export interface CircuitBreaker {
   attempted: AttemptObserver;
   /** Forgets the failures of a subscription that was enabled again. */
   forget(subscriptionId: string): Promise<void>;
+  /** Returns those whose breaker is open as this node or the storage knows: none is missing, some may be closed again. */
+  open(subscriptionIds: readonly string[]): Promise<readonly string[]>;
   /** Lets the next attempt through now: a replay by hand is the probe. */
   probe(subscriptionId: string): Promise<void>;
   state(subscriptionId: string): EndpointHealth;
@@ -44,10 +46,12 @@ const HEALTHY: EndpointHealth = { failures: 0 };
 const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
 /** A probe that takes longer than this, ms, no longer makes the others wait. */
 const PROBE_MS = 60_000;
+/** Rows of subscriptions that are read at once. */
+const READ_AT_ONCE = 500;
 
 export function createCircuitBreaker(deps: {
   readonly options: HealthOptions | false;
-  readonly storage: Pick<Storage, "range" | "getItem" | "commit" | "queue">;
+  readonly storage: Pick<Storage, "range" | "getItem" | "getMany" | "commit" | "queue">;
   readonly clock: Clock;
   /** @param because the type of an event that failed */
   readonly disable: (keyId: string, subscriptionId: string, because?: string) => Promise<void>;
@@ -203,6 +207,15 @@ export function createCircuitBreaker(deps: {
       // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
       const left = await storage.getItem(healthKey(id));
       if (left !== undefined) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+    },
+    async open(ids) {
+      const open: string[] = [];
+      for (let i = 0; i < ids.length; i += READ_AT_ONCE) {
+        const some = ids.slice(i, i + READ_AT_ONCE);
+        const rows = await storage.getMany(some.map(healthKey));
+        open.push(...some.filter((id, n) => rows[n] !== undefined || (streaks.get(id)?.restMs ?? 0) > 0));
+      }
+      return open;
     },
     async probe(id) {
       const streak = streaks.get(id);

@@ -1,7 +1,10 @@
 // After a rest the breaker lets one attempt through. What becomes of the rest when that attempt is never made?
 import { describe, expect, it } from "vitest";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
+import { useTwoNodes } from "../support/hosted-storage.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
+
+const twoNodes = useTwoNodes();
 
 const REST_MS = 10_000;
 const HEALTH = { breakerAfter: 1, breakerPauseMs: REST_MS, breakerMaxPauseMs: REST_MS, disableAfterMs: 432_000_000 };
@@ -69,4 +72,17 @@ describe("the attempt that a breaker lets through", () => {
     await test.clock.advance(0);
     for (const id of ids) expect(await test.status(id)).toBe("delivered");
   });
+});
+
+it("a replay need only tell of those that a breaker pauses, on whichever node", async () => {
+  const { clock, one: storage, two } = await twoNodes();
+  await using test = await testPath({ clock, storage, retry: { attempts: 1 }, health: HEALTH });
+  await using other = await testPath({ clock, storage: two, health: HEALTH });
+  await test.publishRefused(replied(500));
+  const [failing] = await test.parts.subscriptionCache.of("key_1");
+  const well = await test.subscribe(["withdraw:sent"]);
+  await test.parts.circuitBreaker.settled();
+  const many = Array.from({ length: 1_200 }, (_, n) => `sub_${n}`);
+  for (const { parts } of [test, other])
+    expect(await parts.circuitBreaker.open([...many, failing?.id as string, well])).toEqual([failing?.id]);
 });

@@ -4,8 +4,8 @@ import { Problem } from "../../model/problem.ts";
 export interface Receivers {
   /** The time that is left of a receiver's `Retry-After`, ms. */
   readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
-  /** The breaker lets the next attempt through: a replay by hand is its probe. */
-  readonly probe?: ((subscriptionId: string) => Promise<void>) | undefined;
+  /** Lets the next attempt to each of them through its circuit breaker: a replay by hand is the probe. */
+  readonly probe?: ((subscriptionIds: readonly string[]) => Promise<void>) | undefined;
 }
 
 const leftMs = ({ pausedMs }: Receivers, id: string): number => pausedMs?.(id) ?? 0;
@@ -20,5 +20,5 @@ export function refuseResting(receivers: Receivers, subscriptionIds: readonly st
 
 /** Receivers that asked for a pause are left alone. */
 export async function probe(receivers: Receivers, subscriptionIds: readonly string[]): Promise<void> {
-  for (const id of subscriptionIds) if (leftMs(receivers, id) <= 0) await receivers.probe?.(id);
+  await receivers.probe?.(subscriptionIds.filter((id) => leftMs(receivers, id) <= 0));
 }

@@ -69,7 +69,10 @@ export function composeOperations({ ports, path, state, thread, portal }: Served
     types: path.catalogue.types,
     transforms: () => path.transforms?.names() ?? [],
     pausedMs: path.retryAfter.leftMs,
-    probe: (id) => cluster.announce("probe", id),
+    // A message to the other nodes for each that is paused, and not for every recipient of a wide event.
+    async probe(ids) {
+      for (const id of await path.circuitBreaker.open(ids)) await cluster.announce("probe", id);
+    },
     rekey: (actor) => rekey.run(actor),
     ping: path.testEvent.send,
     preview: path.testEvent.preview,
