@@ -102,6 +102,8 @@ export function queueClient(deps: {
         return given.length === 0 ? leases : [...leases, ...takeGiven(request.limit - leases.length)];
       } finally {
         claims--;
+        // What was given meanwhile, and found no room, was not given back because of this claim.
+        if (given.length > 0) void giveBack(GIVEN_TURNS);
       }
     },
     wake(signal) {
