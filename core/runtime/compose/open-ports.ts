@@ -147,7 +147,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const auth = await open(plan.auth, containAuth);
       letGo(plan.auth, () => auth.dispose?.());
       const others =
-        keyFiles === undefined || thread === undefined ? undefined : adoptEverywhere(keys, storage.nodes, keyFiles);
+        keyFiles === undefined || thread === undefined ? undefined : await adoptEverywhere(keys, storage, keyFiles);
       const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
       closing.unshift(() => rekey.stop());
       const sources: (ContainedSource | undefined)[] = [];

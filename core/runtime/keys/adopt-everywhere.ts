@@ -1,28 +1,35 @@
 /** Makes every node of a process hold the next master key before one of them seals with it: they share the key files. */
-import { join } from "node:path";
 import { StorageError } from "../../model/errors.ts";
-import type { Nodes } from "../../ports/storage.ts";
-import { readKeyFile } from "./key-file.ts";
+import type { Storage } from "../../ports/storage.ts";
 import type { RelayKeys } from "./keyring.ts";
-import { keyFolder, NEXT_MASTER } from "./master-keys.ts";
+import { heldKeys, lineUp } from "./master-keys.ts";
 
 const MESSAGE = "adopt-master-key";
 const WAIT = { mostMs: 5_000, silentMs: 5_000 };
 
 /**
- * Acts on what other nodes ask from now on. Returns what asks them; it resolves when all of them hold the key.
- * @throws StorageError `unavailable` when one does not answer: then nothing may be sealed with the key yet
+ * Adopts the newest key of the files, and does so again whenever another node asks from now on.
+ * @returns asks the other nodes, and resolves when all of them hold the key. It throws StorageError `unavailable` when one
+ * does not: then nothing may be sealed with the key yet
+ * @throws StartError 78 when a key file cannot be read
  */
-export function adoptEverywhere(
+export async function adoptEverywhere(
   keys: Pick<RelayKeys, "adopt">,
-  nodes: Nodes | undefined,
+  storage: Pick<Storage, "nodes" | "status">,
   dataDir: string,
-): () => Promise<void> {
+): Promise<() => Promise<void>> {
+  async function adopt(): Promise<void> {
+    const { master } = lineUp(await heldKeys(dataDir, undefined));
+    if (master !== undefined) keys.adopt(master);
+  }
+
+  const { nodes } = storage;
   nodes?.answer(async (message) => {
-    if (message !== MESSAGE) return;
-    const next = await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
-    if (next !== undefined) keys.adopt(next);
+    if (message === MESSAGE) await adopt();
   });
+  // A rekey may have begun since this node read its keys. One that begins after this answer asks this node, too.
+  await storage.status();
+  await adopt();
   return async () => {
     if ((await nodes?.ask(MESSAGE, WAIT)) === false)
       throw new StorageError("unavailable", "a thread of the relay does not hold the next master key yet: try again");

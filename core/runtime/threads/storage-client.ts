@@ -53,7 +53,10 @@ export async function openStorageClient(port: LinkPort, clock: Clock, reads?: St
       epoch = now;
       changed(keys);
     },
-    act: (message: string) => Promise.allSettled([...actors].map((act) => act(message))).then(() => undefined),
+    act: async (message: string): Promise<boolean> => {
+      const all = await Promise.allSettled([...actors].map((act) => act(message)));
+      return all.every(({ status }) => status === "fulfilled");
+    },
     tapped: (id: number, changes: FlatChanges, certain: boolean) => taps.get(id)?.(unflat(changes), certain),
     beat: (now: Durability) => void (durability = now),
     wake: () => queue.wakeUp(),

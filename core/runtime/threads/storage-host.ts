@@ -121,13 +121,15 @@ export function createStorageHost(deps: {
   ): Promise<boolean> {
     const since = clock.monotonic() - silentMs;
     const acted: Promise<unknown>[] = [];
+    let all = true;
     for (const client of clients) {
       if (client === from || !client.answers) continue;
-      const done = client.link.call("act", [message]).catch(() => undefined);
+      // A thread that has ended has nothing left to act on.
+      const done = client.link.call<boolean>("act", [message], (did) => (all &&= did)).catch(() => undefined);
       // One that gives no sign of life reads the message when it goes on, before all that comes later.
       if (client.heardAt >= since) acted.push(done);
     }
-    return within(clock, mostMs, Promise.all(acted));
+    return (await within(clock, mostMs, Promise.all(acted))) && all;
   }
 
   function tap(client: Client, id: unknown): void {
