@@ -146,21 +146,20 @@ export function createNotices(deps: {
     setNewest(kept, name, { quietUntil, heldBack: later, latest: later > 0 ? latest : undefined }, KEPT);
   }
 
-  /** A notice that cannot be prepared must not keep the caller's changes from being stored. */
-  async function prepared(notice: Notice): Promise<Operational | undefined> {
-    try {
-      return await prepare(notice);
-    } catch (error) {
-      log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
-      hold(notice, AGAIN_MS);
-      return undefined;
-    }
+  /** Holds back a notice that cannot be reported now. */
+  function waits(notice: Notice, error: unknown): undefined {
+    log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
+    hold(notice, AGAIN_MS);
   }
+
+  /** A notice that cannot be prepared must not keep the caller's changes from being stored. */
+  const prepared = (notice: Notice): Promise<Operational | undefined> =>
+    prepare(notice).catch((error: unknown) => waits(notice, error));
 
   async function commitWith(changes: readonly Change[], notice: Notice): Promise<void> {
     for (let round = 1; ; round++) {
-      const event = round > ROUNDS ? undefined : await prepared(notice);
-      if (event === undefined) return changes.length === 0 ? undefined : await storage.commit(changes);
+      const event = round > ROUNDS ? waits(notice, "others were first each time") : await prepared(notice);
+      if (event === undefined) return await commitAlone(changes, notice);
       try {
         if (await commitOnce(storage, [...changes, ...event.changes])) event.committed();
         return;
@@ -170,15 +169,31 @@ export function createNotices(deps: {
     }
   }
 
+  /** Commits changes whose notice is held back, or wanted by nobody. */
+  async function commitAlone(changes: readonly Change[], notice: Notice): Promise<void> {
+    if (changes.length === 0) return;
+    try {
+      await storage.commit(changes);
+    } catch (error) {
+      // Another node has found the same first, and reported it.
+      if (error instanceof ConflictError) takeBack(notice);
+      throw error;
+    }
+  }
+
+  function takeBack(notice: Notice): void {
+    const of = kept.get(nameOf(notice));
+    if (of?.latest !== notice) return;
+    of.heldBack--;
+    of.latest = undefined;
+  }
+
   /** Never rejects. */
   function told(notice: Notice): Promise<void> {
     const name = nameOf(notice);
     telling.add(name);
     const done = commitWith([], notice)
-      .catch((error: unknown) => {
-        log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
-        hold(notice, AGAIN_MS);
-      })
+      .catch((error: unknown) => waits(notice, error))
       .finally(() => {
         writes.delete(done);
         telling.delete(name);

@@ -1,6 +1,6 @@
 // Notices: what the relay reports of its own states, at most one of a kind about one thing within an hour.
 import { describe, expect, it } from "vitest";
-import { StorageError } from "../../core/model/errors.ts";
+import { ConflictError, StorageError } from "../../core/model/errors.ts";
 import { OPERATOR_KEY } from "../../core/model/names.ts";
 import { createPublisher } from "../../core/publish/accept.ts";
 import { createNoticeWatch } from "../../core/publish/notice-watch.ts";
@@ -201,6 +201,46 @@ describe("a notice", () => {
     await test.clock.advance(30_000);
     await test.look();
     expect(told(test, "relay:breaker.opened")).toHaveLength(2);
+  });
+
+  it("that loses against changed subscriptions again and again keeps nothing else from being stored, and follows", async () => {
+    await using test = await watched();
+    const { commit } = test.storage;
+    let changing = true;
+    test.storage.commit = (changes) =>
+      changing && changes.some(({ key }) => key.startsWith("eventid:"))
+        ? Promise.reject(new ConflictError(["subscription:"]))
+        : commit.call(test.storage, changes);
+    const { notices } = test.parts.publisher;
+    await notices.commitWith([{ op: "put", key: "health:other", value: "{}" }], {
+      ...{ type: "relay:breaker.opened", keyId: "key_1", about: "other", data: {} },
+    });
+    notices.tell({ type: "relay:subscription.failing", keyId: "key_1", about: test.bad, data: {} });
+    await stored(test);
+    expect(await test.storage.getItem("health:other")).toBe("{}");
+    expect(told(test)).toEqual([]);
+    changing = false;
+    await test.clock.advance(30_000);
+    await test.look();
+    expect(told(test, "relay:breaker.opened")).toHaveLength(2);
+    expect(told(test, "relay:subscription.failing")).toHaveLength(2);
+  });
+
+  it("of what another node has found first is not reported again an hour later", async () => {
+    await using test = await watched();
+    const notice = { type: "relay:secret.expiring", keyId: "key_1", about: test.bad, data: {} } as const;
+    const row = { key: "overlap:x", value: "1" };
+    await test.storage.commit([{ op: "put", ...row }]);
+    const node = () => createPublisher({ ...test.parts, maxPending: 0 }).notices;
+    const [first, second] = [node(), node()];
+    const found = [{ op: "delete", key: row.key, if: row.value }] as const;
+    await first.commitWith(found, notice);
+    await expect(second.commitWith(found, notice)).rejects.toBeInstanceOf(ConflictError);
+    await stored(test);
+    await test.clock.advance(HOUR);
+    await second.flush();
+    await stored(test);
+    expect(told(test, "relay:secret.expiring").map(({ to }) => to)).toEqual([test.listener, test.operator]);
   });
 
   it("about the operator's own subscriptions is reported to nobody", async () => {
