@@ -61,4 +61,11 @@ function take(db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE");
 }
 
-const pidIn = (db: DatabaseSync): unknown => db.prepare("PRAGMA user_version").get()?.["user_version"];
+/** The holder's; "unknown" while it is writing it. */
+function pidIn(db: DatabaseSync): unknown {
+  try {
+    return db.prepare("PRAGMA user_version").get()?.["user_version"];
+  } catch {
+    return "unknown";
+  }
+}
