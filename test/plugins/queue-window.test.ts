@@ -4,6 +4,9 @@ import { dueKey, dueValue } from "../../core/model/keys.ts";
 import type { Lease } from "../../core/ports/storage.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import { timeline } from "../../plugins/storage/embedded/timeline.ts";
+import { wakeTimer } from "../../plugins/storage/embedded/wake-timer.ts";
+import { createWindow } from "../../plugins/storage/embedded/window.ts";
 import { claim, due } from "../conformance/queue.ts";
 import { testClock, turn } from "../support/clock.ts";
 
@@ -44,4 +47,43 @@ it("does not claim before its time what was given back for later and then had no
   const last = await claim(queue);
   expect(last.map(({ subscriptionId }) => subscriptionId)).toEqual([lease?.subscriptionId]);
   await queue.close();
+});
+
+it("sets one timer for a wait of hours, however often its subscription is held back for a moment meanwhile", async () => {
+  const clock = testClock();
+  const time = timeline(clock);
+  const timer = wakeTimer(clock, time, (queue) => window.touch(queue));
+  const far = clock.now() + 3_600_000;
+  let long = 0;
+  const window = createWindow({
+    clock,
+    time,
+    size: 16,
+    timer: {
+      notify: timer.notify,
+      set(at, queue) {
+        if (at === far) long++;
+        timer.set(at, queue);
+      },
+    },
+    forgot: () => {},
+    left: () => {},
+  });
+  const queue = window.queueOf("s");
+  window.hold(queue, due("s", 0, far), far);
+  for (let n = 1; n <= 50; n++) {
+    window.hold(queue, due("s", n, clock.now()), clock.now());
+    queue.holdEnds = clock.monotonic() + 100;
+    window.touch(queue);
+    await clock.advance(100);
+    await turn();
+    expect(window.ready.has(queue)).toBe(true);
+    const [line] = queue.waiting;
+    if (line === undefined) throw new Error("nothing waits");
+    window.take(queue, line);
+    queue.lines.delete(line.due.ordinal);
+    window.touch(queue);
+  }
+  expect(long).toBe(1);
+  timer.close();
 });

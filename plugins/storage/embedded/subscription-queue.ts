@@ -38,8 +38,8 @@ export interface SubscriptionQueue {
   pauseEnds: number;
   /** Monotonic time at which the hold ends; 0: none. */
   holdEnds: number;
-  /** The soonest time at which a timer checks this queue. */
-  timerAt: number;
+  /** The times at which a timer checks this queue, the soonest last. A later one stays set while sooner ones come and go. */
+  readonly timers: number[];
   /** A claim skipped it, because it had enough under way. */
   blocked: boolean;
   /** Settles under way; a cancel waits for them. */
@@ -59,7 +59,7 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   whole: false,
   pauseEnds: 0,
   holdEnds: 0,
-  timerAt: Number.POSITIVE_INFINITY,
+  timers: [],
   blocked: false,
   settling: 0,
   settled: [],

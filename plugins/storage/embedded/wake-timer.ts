@@ -6,7 +6,10 @@ import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface WakeTimer {
-  /** Has `due` called with the subscription queue at that time (the queue's), or soon after. */
+  /**
+   * Has `due` called with the subscription queue at that time (the queue's), or soon after. The time is the last of its
+   * `timers`, and is taken off there.
+   */
   set(at: number, queue: SubscriptionQueue): void;
   /** Calls `due` for every subscription queue whose time has come. */
   look(now: number): void;
@@ -50,9 +53,12 @@ export function wakeTimer(
   function look(now: number): void {
     let at = times.peek();
     if (at === undefined || at > now) return;
-    const queues: SubscriptionQueue[] = [];
-    for (; at !== undefined && at <= now; at = times.peek()) queues.push(times.pop() as SubscriptionQueue);
-    for (const queue of queues) queue.timerAt = Number.POSITIVE_INFINITY;
+    const queues = new Set<SubscriptionQueue>();
+    for (; at !== undefined && at <= now; at = times.peek()) {
+      const queue = times.pop() as SubscriptionQueue;
+      queue.timers.pop();
+      queues.add(queue);
+    }
     // Only after that, because a queue may be set again for the same time.
     for (const queue of queues) due(queue);
   }
