@@ -61,6 +61,28 @@ it("escapes what it prints of data, and keeps a row on its line", async () => {
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
 });
 
+it("escapes what relay tail prints as JSON, a line each", async () => {
+  answer = (_, response) =>
+    response
+      .writeHead(200, { "content-type": "text/event-stream", connection: "close" })
+      .end(`event: subscription\ndata: ${JSON.stringify({ id: EVIL })}\n\n`);
+  const { code, stdout } = await runHere([
+    "tail",
+    "--key",
+    "k",
+    "--count",
+    "1",
+    "--json",
+    "--url",
+    url,
+    "--token",
+    "t",
+  ]);
+  expect(code).toBe(0);
+  expect(stdout.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+  expect(JSON.parse(stdout)).toEqual({ event: "subscription", id: EVIL });
+});
+
 it.each([
   [503, 75],
   [500, 69],
@@ -76,7 +98,11 @@ it.each([
 
 it("waits ten times when it is asked to, then ends with 75 and says when to come back", async () => {
   let now = 0;
-  const clock = { ...systemClock(), now: () => now, sleep: async (until: number) => void (now = until) };
+  const real = systemClock();
+  // The waits alone are skipped; what has a signal is the time that an answer may take.
+  const sleep = async (until: number, signal?: AbortSignal): Promise<void> =>
+    signal === undefined ? void (now = until) : real.sleep(until - now + real.now(), signal);
+  const clock = { ...real, now: () => now, sleep };
   const ran = await list(json(429, { title: "No", status: 429 }, { "retry-after": "7" }), { clock });
   expect(ran).toMatchObject({ code: 75, stdout: "" });
   expect(ran.stderr.trimEnd().endsWith("Try again in 7 s.")).toBe(true);

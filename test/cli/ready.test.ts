@@ -68,6 +68,19 @@ it("ends with 69 where nobody answers, or something that is no relay", async () 
   expect(stderr).toContain("as no relay does");
 });
 
+it("says in words why nobody answers, and refuses a URL that it would have to print with a password", async () => {
+  const nobody = await ask(0, {}, "--url", "http://localhost:9");
+  expect(nobody).toMatchObject({ code: 69, stderr: expect.stringContaining("nothing listens there (ECONNREFUSED)") });
+  const port = await serve(says(200, {}));
+  const plain = await ask(0, {}, "--url", `https://127.0.0.1:${port}`);
+  expect(plain).toMatchObject({ code: 69, stderr: expect.stringMatching(/: it speaks no TLS \([A-Z_]+\)\n$/) });
+  for (const url of [`http://me:secret@127.0.0.1:${port}`, "ftp://127.0.0.1"]) {
+    const refused = await ask(0, {}, "--url", url);
+    expect(refused).toMatchObject({ code: 64, stdout: "" });
+    expect(refused.stderr).not.toContain("secret");
+  }
+});
+
 it("does not wait for ever", async () => {
   const asked = Promise.withResolvers<void>();
   const port = await serve(() => asked.resolve());

@@ -90,7 +90,7 @@ async function source(given: Given, io: CliEnvironment): Promise<Parts> {
   const api = await openApi(given, io, "stepped-up");
   const over = new AbortController();
   return {
-    parts: await api.follow("/relay/backup", over.signal),
+    parts: await api.follow("/relay/backup", "application/x-ndjson", over.signal),
     served: true,
     [Symbol.asyncDispose]: async () => over.abort(),
   };

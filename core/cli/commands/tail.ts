@@ -47,7 +47,7 @@ async function follow(given: Given, io: CliEnvironment): Promise<void> {
   const isNew = onlyOnce();
   const tell = (told: Told): void => {
     if (left <= 0 || !isNew(told)) return;
-    io.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, io));
+    io.print(given.flag("json") ? printable(JSON.stringify({ event: told.event, ...told.data })) : line(told, io));
     if (--left <= 0) enough.resolve();
   };
   let current: AbortController | undefined;
@@ -55,7 +55,7 @@ async function follow(given: Given, io: CliEnvironment): Promise<void> {
   while (left > 0) {
     const next = new AbortController();
     try {
-      const stream = await (await openApi(given, io)).follow(path, next.signal);
+      const stream = await (await openApi(given, io)).follow(path, "text/event-stream", next.signal);
       if (current === undefined) io.say(`relay: following ${given.key()}; Ctrl-C ends it`);
       if (lost) io.say("relay: it is back");
       lost = false;

@@ -1,6 +1,8 @@
 /** Passes deliveries on to the developer's own server, which may speak plain HTTP, and answers as it answers. */
 import type { CliEnvironment } from "../support/environment.ts";
+import { withDeadline } from "../support/deadline.ts";
 import { usage } from "../support/exit.ts";
+import { networkReason } from "../support/network-reason.ts";
 import { printable } from "../support/output.ts";
 import type { Arrival } from "../support/receiver.ts";
 
@@ -21,26 +23,15 @@ export async function forward(target: URL, arrival: Arrival, { say, clock }: Cli
   for (const [name, value] of Object.entries(arrival.headers)) {
     if (value !== undefined && !OWN.has(name)) headers.set(name, String(value));
   }
-  const [late, over] = [new AbortController(), new AbortController()];
-  void clock.sleep(clock.now() + TIMEOUT_MS, over.signal).then(
-    () => late.abort(new Error("no answer within 20 s")),
-    () => undefined,
-  );
   try {
-    const answer = await fetch(target, {
-      method: "POST",
-      headers,
-      body: new Uint8Array(arrival.body),
-      redirect: "manual",
-      signal: late.signal,
+    return await withDeadline(clock, TIMEOUT_MS, async (signal) => {
+      const body = new Uint8Array(arrival.body);
+      const answer = await fetch(target, { method: "POST", headers, body, redirect: "manual", signal });
+      await answer.body?.cancel();
+      return answer.status;
     });
-    await answer.body?.cancel();
-    return answer.status;
   } catch (error) {
-    const { message, cause } = error as Error;
-    say(`relay: ${target.href} does not answer: ${printable((cause as Error | undefined)?.message ?? message)}`);
+    say(`relay: ${target.href} does not answer: ${printable(networkReason(error))}`);
     return 502;
-  } finally {
-    over.abort();
   }
 }

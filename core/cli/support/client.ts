@@ -3,10 +3,13 @@ import { isLoopbackHost } from "../../model/loopback.ts";
 import { isIP } from "node:net";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
+import { withDeadline } from "./deadline.ts";
 import { EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
+import { networkReason } from "./network-reason.ts";
 import { parseExact } from "./output.ts";
 import { patiently, problem } from "./refusal.ts";
 import { loadFor } from "./load-config.ts";
@@ -31,9 +34,11 @@ export interface Api {
    * @throws ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals
    */
   ask(method: string, path: string, body?: unknown): Promise<ApiAnswer>;
-  /** The body of an answer without end. @throws ExitError as `ask` does */
-  follow(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  /** The body of an answer that may have no end. @throws ExitError as `ask` does */
+  follow(path: string, type: StreamType, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
+
+type StreamType = "text/event-stream" | "application/x-ndjson";
 
 /** Which token a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
 export type Right = "manage" | "stepped-up" | "publish";
@@ -59,10 +64,11 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
     return first ?? (await sign());
   };
   const patient = given.flag("no-wait") ? <T>(ask: () => Promise<T>): Promise<T> => ask() : patiently(io);
+  const relay = { base, clock: io.clock };
   return {
     base,
-    ask: (method, path, body) => patient(async () => request(base, await next(), method, path, body)),
-    follow: (path, signal) => patient(async () => follow(base, await next(), path, signal)),
+    ask: (method, path, body) => patient(async () => request(relay, await next(), method, path, body)),
+    follow: (path, type, signal) => patient(async () => follow(relay, await next(), path, type, signal)),
   };
 }
 
@@ -73,7 +79,8 @@ export function localUrl({ server }: Plan): string {
   return `${server.tls ? "https" : "http"}://${host}:${server.port}`;
 }
 
-function checkBase(text: string): string {
+/** The URL without a slash at its end. @throws ExitError 64 */
+export function checkBase(text: string): string {
   if (URL.canParse(text)) {
     const url = new URL(text);
     const plain = url.username + url.password + url.search + url.hash === "";
@@ -89,75 +96,94 @@ async function localToken(plan: Plan, right: Right, io: CliEnvironment): Promise
     : local.signToken(plan, io, { mfa: right === "stepped-up", ttlSeconds: 60 });
 }
 
-async function request(base: string, token: string, method: string, path: string, body: unknown): Promise<ApiAnswer> {
-  const { ofetch } = await import("ofetch");
-  let answer: { readonly status: number; readonly headers: Headers; readonly _data?: unknown };
-  try {
-    answer = await ofetch.raw(base + path, {
+/** The answer is there by then, ms; of a stream, its beginning. A test event alone may take 30 s at its receiver. */
+const ANSWER_MS = 45_000;
+/** More than any answer of a relay, bytes. */
+const LONGEST = 64 * 1_048_576;
+
+interface Relay {
+  readonly base: string;
+  readonly clock: Clock;
+}
+
+async function request(relay: Relay, token: string, method: string, path: string, body: unknown): Promise<ApiAnswer> {
+  const headers = { accept: "application/json", ...(body !== undefined && { "content-type": "application/json" }) };
+  const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+  return answered(relay, async (signal) => {
+    const answer = await send(relay.base + path, token, {
       method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        accept: "application/json",
-        ...(body !== undefined && { "content-type": "application/json" }),
-      },
-      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-      parseResponse: (text: string) => text,
-      responseType: "text",
-      ignoreResponseError: true,
-      redirect: "error",
-      retry: 0,
-      timeout: 30_000,
+      headers,
+      signal,
+      ...(text !== undefined && { body: text }),
     });
-  } catch (error) {
-    throw noAnswer(base, error);
-  }
-  const text = typeof answer._data === "string" ? answer._data : "";
-  const parsed = parse(text);
-  if (answer.status >= 200 && answer.status < 300) {
+    const parsed = parse(await textOf(answer.body, relay));
+    if (!answer.ok) throw problem(answer.status, parsed, answer.headers.get("retry-after"));
     if (answer.status === 204) return { status: 204, data: undefined };
     const { data, meta } = parsed as {
       data?: unknown;
       meta?: Pick<ApiAnswer, "nextCursor" | "searchedTo" | "warnings">;
     };
-    if (data === undefined) throw new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
+    if (data === undefined) throw foreign(relay);
     const durability = answer.headers.get("relay-durability") ?? undefined;
     const { nextCursor, searchedTo, warnings } = meta ?? {};
     return { status: answer.status, data, durability, nextCursor, searchedTo, warnings };
-  }
-  throw problem(answer.status, parsed, answer.headers.get("retry-after"));
+  });
 }
 
 async function follow(
-  base: string,
+  relay: Relay,
   token: string,
   path: string,
-  signal: AbortSignal,
+  type: StreamType,
+  ends: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { ofetch } = await import("ofetch");
-  const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream, */*" };
-  const answer = await ofetch
-    .raw(base + path, {
-      headers,
-      responseType: "stream",
-      ignoreResponseError: true,
-      redirect: "error",
-      retry: 0,
-      signal,
-    })
-    .catch((error: unknown) => {
-      throw noAnswer(base, error);
-    });
-  const body = answer._data as ReadableStream<Uint8Array>;
-  if (answer.status !== 200) {
-    throw problem(answer.status, parse(await new Response(body).text()), answer.headers.get("retry-after"));
-  }
-  return body;
+  return answered(relay, async (late) => {
+    const signal = AbortSignal.any([ends, late]);
+    const answer = await send(relay.base + path, token, { headers: { accept: `${type}, */*` }, signal });
+    const { status, headers, body } = answer;
+    if (status !== 200) throw problem(status, parse(await textOf(body, relay)), headers.get("retry-after"));
+    if (body !== null && headers.get("content-type")?.startsWith(type) === true) return body;
+    await body?.cancel();
+    throw foreign(relay);
+  });
 }
 
-const noAnswer = (base: string, error: unknown): ExitError =>
-  new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${cause(error)}. Is the relay running? (relay start)`, {
-    cause: error,
+/** @throws what the network throws; a status is no error */
+async function send(url: string, token: string, { headers, ...request }: RequestInit): Promise<Response> {
+  const { ofetch } = await import("ofetch");
+  return ofetch.raw(url, {
+    ...request,
+    headers: { ...(headers as Readonly<Record<string, string>>), authorization: `Bearer ${token}` },
+    responseType: "stream",
+    ignoreResponseError: true,
+    redirect: "error",
+    retry: 0,
   });
+}
+
+/** @throws ExitError 69 when the answer does not come, or not in time */
+async function answered<T>({ base, clock }: Relay, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  try {
+    return await withDeadline(clock, ANSWER_MS, ask);
+  } catch (error) {
+    if (error instanceof ExitError) throw error;
+    const why = `no answer from ${base}: ${networkReason(error)}. Is the relay running? (relay start)`;
+    throw new ExitError(EX_UNAVAILABLE, why, { cause: error });
+  }
+}
+
+const foreign = ({ base }: Relay): ExitError => new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
+
+async function textOf(body: ReadableStream<Uint8Array> | null, { base }: Relay): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of body ?? []) {
+    length += part.length;
+    if (length > LONGEST) throw new ExitError(EX_UNAVAILABLE, `${base} answers more than a relay does`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
 
 function parse(text: string): object {
   try {
@@ -166,13 +192,4 @@ function parse(text: string): object {
   } catch {
     return {};
   }
-}
-
-function cause(error: unknown): string {
-  // The code of a DOMException is a number.
-  const inner = (
-    error as { cause?: { cause?: { code?: unknown; message?: string }; code?: unknown; message?: string } }
-  ).cause;
-  const deepest = inner?.cause ?? inner;
-  return typeof deepest?.code === "string" ? deepest.code : (deepest?.message ?? String((error as Error).message));
 }

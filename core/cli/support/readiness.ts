@@ -4,9 +4,11 @@ import { request as requestHttps } from "node:https";
 import { readEnvironment } from "../../../config/environment.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
-import { localUrl } from "./client.ts";
-import { EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
+import { checkBase, localUrl } from "./client.ts";
+import { withDeadline } from "./deadline.ts";
+import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 import { loadFor } from "./load-config.ts";
+import { networkReason } from "./network-reason.ts";
 
 const TIMEOUT_MS = 4_000;
 const LONGEST = 65_536;
@@ -22,12 +24,10 @@ export interface Ready {
 export async function askReady(given: Given, io: CliEnvironment): Promise<Ready> {
   const { settings } = readEnvironment(io.env);
   const named = given.text("url") ?? settings.url;
-  if (named !== undefined && !URL.canParse(named)) throw usage("--url must be an http:// or https:// URL");
-  const base = named ?? localUrl((await loadFor(given, io)).plan);
-  const url = `${base.replace(/\/+$/, "")}/readyz`;
+  const base = checkBase(named ?? localUrl((await loadFor(given, io)).plan));
   // On this machine the certificate is not checked: it is for the relay's public name, and no secret is sent.
-  const answer = await probe(url, io, { verify: named !== undefined }).catch((error: Error) => {
-    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${error.message}`, { cause: error });
+  const answer = await probe(`${base}/readyz`, io, { verify: named !== undefined }).catch((error: unknown) => {
+    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${networkReason(error)}`, { cause: error });
   });
   const parts = partsOf(answer.text);
   if (parts === undefined || (answer.status !== 200 && answer.status !== 503)) {
@@ -49,26 +49,8 @@ export interface ProbeOptions {
 }
 
 /** One GET. @throws Error when nothing has come within 4 s */
-export async function probe(
-  url: string,
-  { clock }: Pick<CliEnvironment, "clock">,
-  options: ProbeOptions,
-): Promise<Answer> {
-  const late = new AbortController();
-  const over = new AbortController();
-  const wait = clock.sleep(clock.now() + TIMEOUT_MS, over.signal).then(
-    () => late.abort(new Error(`none within ${TIMEOUT_MS / 1_000} s`)),
-    () => undefined,
-  );
-  try {
-    return await get(url, options, late.signal);
-  } catch (error) {
-    throw late.signal.aborted ? (late.signal.reason as Error) : error;
-  } finally {
-    over.abort();
-    await wait;
-  }
-}
+export const probe = (url: string, { clock }: Pick<CliEnvironment, "clock">, options: ProbeOptions): Promise<Answer> =>
+  withDeadline(clock, TIMEOUT_MS, (signal) => get(url, options, signal));
 
 function get(url: string, { verify, token }: ProbeOptions, signal: AbortSignal): Promise<Answer> {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
