@@ -1,5 +1,5 @@
 // Commands that write files, where nothing can be written: what they say, and that what stood there stays.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { makeExecutable } from "../../core/cli/package/executable.ts";
@@ -46,6 +46,19 @@ it("relay init names the folder or the file that is in its way", async () => {
   const plugin = await run("init", "--plugin", "source", "file");
   expect(plugin).toMatchObject({ code: 1, stderr: expect.stringContaining("is a file") });
   expect(readdirSync(join(folder, "folder"))).toEqual([]);
+});
+
+it("relay init says why it cannot write where it may not even look", async () => {
+  symlinkSync("circle", join(folder, "circle"));
+  for (const args of [
+    ["circle/relay.config.ts"],
+    ["--plugin", "source", "circle/my-source"],
+    ["--plugin", "auth", "long"],
+  ]) {
+    const refused = await run("init", ...args.map((arg) => (arg === "long" ? `${"a/".repeat(3_000)}my-auth` : arg)));
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/cannot be written: .*(?:ELOOP|ENAMETOOLONG)/);
+  }
 });
 
 it("relay dev says that a file is no folder to watch", async () => {

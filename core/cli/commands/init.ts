@@ -8,7 +8,7 @@ import { getAsset, isSea } from "node:sea";
 import type { Command } from "../support/command.ts";
 import { ExitError, EX_REFUSED, usage } from "../support/exit.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { writeNewFile } from "../support/named-files.ts";
+import { unwritable, writeNewFile } from "../support/named-files.ts";
 
 /** Its name in the repository, in the package and as an asset of an executable. */
 export const CONFIG_FILE = "relay.config.ts";
@@ -46,18 +46,17 @@ async function writePackage(
   const into = resolve(io.cwd, folder ?? `my-${kind}`);
   const name = basename(into);
   if (!isPackageName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
-  if (existsSync(into) && !statSync(into).isDirectory())
-    throw new ExitError(EX_REFUSED, `${into} is a file; the package needs a folder of its own`);
-  if (!force && existsSync(into) && readdirSync(into).length > 0)
-    throw new ExitError(EX_REFUSED, `${into} is not empty; --force writes into it`);
-  for (const [file, text] of Object.entries(packageFiles(known, name))) {
-    try {
+  try {
+    if (existsSync(into) && !statSync(into).isDirectory())
+      throw new ExitError(EX_REFUSED, `${into} is a file; the package needs a folder of its own`);
+    if (!force && existsSync(into) && readdirSync(into).length > 0)
+      throw new ExitError(EX_REFUSED, `${into} is not empty; --force writes into it`);
+    for (const [file, text] of Object.entries(packageFiles(known, name))) {
       mkdirSync(dirname(join(into, file)), { recursive: true });
       writeFileSync(join(into, file), text);
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? String(error);
-      throw new ExitError(EX_REFUSED, `${join(into, file)} cannot be written (${code})`, { cause: error });
     }
+  } catch (error) {
+    throw error instanceof ExitError ? error : unwritable(into, error);
   }
   io.say(`relay: wrote the package ${name} into ${into}`);
   io.say(

@@ -2,6 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
+import { systemReason } from "../../model/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
 
@@ -60,10 +61,22 @@ export function writeNewFile(file: string, text: string, force: boolean): void {
   try {
     writeFileSync(file, text, { flag: force ? "w" : "wx" });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
-      throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
-    if (code === "EEXIST") throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
-    throw new ExitError(EX_REFUSED, `${file} cannot be written (${code ?? String(error)})`, { cause: error });
+    if (isFolder(file)) throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code === "EEXIST")
+      throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
+    throw unwritable(file, error);
   }
 }
+
+/** False also for what this user may not look at. */
+function isFolder(file: string): boolean {
+  try {
+    return statSync(file).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** Nothing can be written there, for the reason that the system gave. Exit code 1. */
+export const unwritable = (file: string, error: unknown): ExitError =>
+  new ExitError(EX_REFUSED, `${file} cannot be written: ${systemReason(error)}`, { cause: error });
