@@ -1,5 +1,6 @@
 // Commands that write files, where nothing can be written: what they say, and that what stood there stays.
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { makeExecutable } from "../../core/cli/package/executable.ts";
@@ -59,6 +60,34 @@ it("relay init says why it cannot write where it may not even look", async () =>
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(/cannot be written: .*(?:ELOOP|ENAMETOOLONG)/);
   }
+});
+
+it("relay backup takes no name that something has already, whoever may read it", { timeout: 20_000 }, async () => {
+  const home = testFolder();
+  // A pipe that nobody writes to, and a name that leads nowhere: neither can be opened.
+  execFileSync("mkfifo", [join(home, "pipe")]);
+  symlinkSync("nowhere", join(home, "link"));
+  for (const name of ["pipe", "link"]) {
+    const refused = await run("backup", join(home, name));
+    expect(refused).toMatchObject({
+      code: 64,
+      stdout: "",
+      stderr: expect.stringContaining(`${name} is there already`),
+    });
+  }
+  expect(readdirSync(home).sort()).toEqual(["link", "pipe"]);
+});
+
+it("relay restore gives up on a file without lines", { timeout: 30_000 }, async () => {
+  const file = join(folder, "no-lines");
+  writeFileSync(file, "");
+  truncateSync(file, 400 * 1_048_576);
+  const refused = await run("restore", file);
+  expect(refused).toMatchObject({
+    code: 65,
+    stdout: "",
+    stderr: expect.stringContaining("one of its lines is too long"),
+  });
 });
 
 it("relay dev says that a file is no folder to watch", async () => {

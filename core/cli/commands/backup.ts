@@ -1,6 +1,6 @@
 /** `relay backup <file>`: writes everything that is stored to one file, also while a relay serves. */
 import { createReadStream } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { lstat, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { compose, Readable } from "node:stream";
 import { createGunzip, createGzip } from "node:zlib";
@@ -18,6 +18,7 @@ import { EX_DATAERR, EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError, usage } from
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { loadFor } from "../support/load-config.ts";
+import { unfinished } from "../support/unfinished.ts";
 
 const backup: Command = {
   usage: "backup <file>",
@@ -31,6 +32,7 @@ const backup: Command = {
     const handle = await open(part, "wx", 0o600).catch((error: unknown) => {
       throw usage(`${part} cannot be made: ${systemReason(error)}`);
     });
+    using _ = unfinished(part);
     let hint = "";
     try {
       if (await exists(file)) throw usage(`${file} is there already`);
@@ -63,7 +65,6 @@ const backup: Command = {
       });
     } finally {
       await handle.close();
-      await rm(part, { force: true });
     }
   },
 };
@@ -108,7 +109,10 @@ async function unused(given: Given, io: CliEnvironment): Promise<Storage | undef
 
 const isPacked = (file: string): boolean => file.endsWith(".gz");
 
-/** A file's lines, without reading it into memory. */
+/** More than any line of a backup has, characters. */
+const LONGEST_LINE = 64 * 1_048_576;
+
+/** A file's lines, without reading it into memory. @throws NoBackup for a line that no backup has */
 export async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
   const input = createReadStream(file);
   const text = packed ? input.pipe(createGunzip()) : input;
@@ -117,17 +121,23 @@ export async function* linesOf(file: string, packed = isPacked(file)): AsyncGene
   let rest = "";
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   for await (const chunk of text as AsyncIterable<Uint8Array>) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    // Only the new text is searched: a file without line ends would be searched from its beginning again and again.
+    const [end = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+    rest += end;
+    if (rest.length > LONGEST_LINE) throw new NoBackup("one of its lines is too long");
+    if (lines.length === 0) continue;
+    yield rest;
     rest = lines.pop() as string;
     yield* lines;
   }
   if (rest !== "") yield rest;
 }
 
-async function exists(file: string): Promise<boolean> {
-  const handle = await open(file, "r").catch(() => undefined);
-  await handle?.close();
-  return handle !== undefined;
-}
+/** Whether something has that name, whoever may read it: a name that is taken must not be replaced. */
+const exists = (file: string): Promise<boolean> =>
+  lstat(file).then(
+    () => true,
+    () => false,
+  );
 
 export const commands: readonly Command[] = [backup];

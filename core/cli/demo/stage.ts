@@ -1,5 +1,5 @@
 /** Sets up the demo: a temporary folder, a receiver over TLS, and the relay as a child process. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemReason } from "../../model/system-error.ts";
@@ -11,6 +11,7 @@ import { readGiven } from "../support/command.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { spawnRelay } from "../support/relay-process.ts";
 import { type Arrival, startReceiver } from "../support/receiver.ts";
+import { unfinished } from "../support/unfinished.ts";
 
 export interface Subscribed {
   readonly path: string;
@@ -56,16 +57,14 @@ const PATIENCE_MS = 8_000;
 
 export async function openStage(io: CliEnvironment): Promise<Stage> {
   const { clock } = io;
-  const folder = await mkdtemp(join(tmpdir(), "relay-demo-")).catch((error: unknown) => {
-    throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()}: ${systemReason(error)}`);
-  });
+  const authority = await makeAuthority(clock.now(), "Relay demo CA");
+  const { file, removal } = await makeFolder(authority.ca);
   const secrets = new Map<string, string>();
   const answers = new Map<string, number[]>();
   const seen: ReceivedDelivery[] = [];
   const published = new Map<string, number>();
   let changed = Promise.withResolvers<void>();
 
-  const authority = await makeAuthority(clock.now(), "Relay demo CA");
   const receiver = await startReceiver({
     host: "127.0.0.1",
     port: 0,
@@ -80,15 +79,12 @@ export async function openStage(io: CliEnvironment): Promise<Stage> {
       changed = Promise.withResolvers();
     },
   });
-  const file = join(folder, "relay.config.ts");
-  await writeFile(join(folder, "ca.pem"), authority.ca);
-  await writeFile(file, CONFIG);
   const relay = spawnRelay(["start", "--config", file], io);
   let closed: Promise<number | string> | undefined;
   const close = async (): Promise<number | string> => {
     const code = await relay.stop();
     await receiver.close();
-    await rm(folder, { recursive: true, force: true });
+    removal[Symbol.dispose]();
     return code;
   };
   const stage = {
@@ -167,6 +163,24 @@ export async function openStage(io: CliEnvironment): Promise<Stage> {
       return verifyHex(changedBody, headers, secret) || verifyStandard(changedBody, headers, secret, at);
     },
   };
+}
+
+/** The folder of the relay with its config, which is removed with the demo. @throws ExitError 69 */
+async function makeFolder(ca: string): Promise<{ readonly file: string; readonly removal: Disposable }> {
+  let removal: Disposable | undefined;
+  try {
+    const folder = await mkdtemp(join(tmpdir(), "relay-demo-"));
+    removal = unfinished(folder, { folder: true, signals: false });
+    const file = join(folder, "relay.config.ts");
+    await writeFile(join(folder, "ca.pem"), ca);
+    await writeFile(file, CONFIG);
+    return { file, removal };
+  } catch (error) {
+    removal?.[Symbol.dispose]();
+    throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()}: ${systemReason(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 /** As an operator would write it, in a folder that is not the relay's; only the waits are short. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { unfinished } from "../support/unfinished.ts";
 import type { Bundle } from "./bundle.ts";
 
 const run = promisify(execFile);
@@ -20,39 +21,36 @@ export async function makeExecutable(bundle: Bundle, out: string): Promise<numbe
   }
   const folder = await mkdtemp(join(tmpdir(), "relay-build-"));
   const part = `${out}.part`;
-  try {
-    const base = join(folder, "node");
-    await copyFile(process.execPath, base);
-    await chmod(base, 0o755);
-    // The symbols are for people who debug Node; they are a sixth of it. Elsewhere than on Linux stripping breaks signatures.
-    if (process.platform === "linux") await run("strip", [base]).catch(() => undefined);
-    const main = join(folder, "relay.cjs");
-    await writeFile(main, bundle.code);
-    const assets: Record<string, string> = {};
-    for (const [name, content] of Object.entries(bundle.assets)) {
-      assets[name] = join(folder, `asset-${name}`);
-      await writeFile(assets[name], content);
-    }
-    const config = join(folder, "sea.json");
-    const sea = {
-      main,
-      output: part,
-      executable: base,
-      assets,
-      disableExperimentalSEAWarning: true,
-      useCodeCache: true,
-      // As `core/cli/relay.mjs` starts it.
-      execArgv: ["--max-semi-space-size=16"],
-    };
-    await writeFile(config, JSON.stringify(sea));
-    await rm(part, { force: true });
-    await run(process.execPath, ["--build-sea", config], { cwd: folder });
-    if (process.platform === "darwin") await run("codesign", ["--sign", "-", part]);
-    await chmod(part, 0o755);
-    await rename(part, out);
-    return (await stat(out)).size;
-  } finally {
-    await rm(part, { force: true });
-    await rm(folder, { recursive: true, force: true });
+  using _folder = unfinished(folder, { folder: true });
+  const base = join(folder, "node");
+  await copyFile(process.execPath, base);
+  await chmod(base, 0o755);
+  // The symbols are for people who debug Node; they are a sixth of it. Elsewhere than on Linux stripping breaks signatures.
+  if (process.platform === "linux") await run("strip", [base]).catch(() => undefined);
+  const main = join(folder, "relay.cjs");
+  await writeFile(main, bundle.code);
+  const assets: Record<string, string> = {};
+  for (const [name, content] of Object.entries(bundle.assets)) {
+    assets[name] = join(folder, `asset-${name}`);
+    await writeFile(assets[name], content);
   }
+  const config = join(folder, "sea.json");
+  const sea = {
+    main,
+    output: part,
+    executable: base,
+    assets,
+    disableExperimentalSEAWarning: true,
+    useCodeCache: true,
+    // As `core/cli/relay.mjs` starts it.
+    execArgv: ["--max-semi-space-size=16"],
+  };
+  await writeFile(config, JSON.stringify(sea));
+  await rm(part, { force: true });
+  using _part = unfinished(part);
+  await run(process.execPath, ["--build-sea", config], { cwd: folder });
+  if (process.platform === "darwin") await run("codesign", ["--sign", "-", part]);
+  await chmod(part, 0o755);
+  await rename(part, out);
+  return (await stat(out)).size;
 }

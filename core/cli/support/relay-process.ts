@@ -43,7 +43,8 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   // The caller may never wait for it.
   listening.promise.catch(() => undefined);
   const orphan = (): void => void child.kill("SIGKILL");
-  process.once("exit", orphan);
+  // First of all: what else ends with this process may remove the relay's folder.
+  process.prependOnceListener("exit", orphan);
   void ended.then(() => process.off("exit", orphan));
   return {
     listening: listening.promise,
