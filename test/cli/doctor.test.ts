@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -124,6 +125,28 @@ describe("relay doctor", () => {
     expect((await doctor()).of("master key")).toMatchObject([
       { state: "bad", todo: expect.stringContaining("backup") },
     ]);
+  });
+
+  it("does not judge keys and a relay that it may not look at", async () => {
+    config("");
+    const data = join(folder, "data");
+    mkdirSync(join(data, "keys", "signing"), { recursive: true, mode: 0o700 });
+    // What answers as a relay does, and a signing key that cannot be read, as that of another user.
+    const server = createServer((_, response) => response.end());
+    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+    try {
+      expect((await doctor()).of("address")).toMatchObject([
+        { state: "warn", found: expect.stringContaining("no token can be signed") },
+      ]);
+      rmSync(join(data, "keys"), { recursive: true });
+      symlinkSync("keys", join(data, "keys"));
+      expect((await doctor()).of("modes")).toMatchObject([
+        { state: "warn", found: expect.stringContaining(`${join(data, "keys")} cannot be looked at (ELOOP)`) },
+      ]);
+    } finally {
+      server.closeAllConnections();
+      await new Promise((resolve) => void server.close(resolve));
+    }
   });
 
   it("tells how far a new master key is: prepared, begun, over, and when a key has been replaced", async () => {

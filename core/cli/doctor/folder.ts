@@ -70,8 +70,10 @@ async function checkModes(dir: string): Promise<DoctorFinding[]> {
   ];
   const open: DoctorFinding[] = [];
   for (const path of secret) {
-    const found = await stat(path).catch(() => undefined);
-    if (found === undefined) continue;
+    const found = await stat(path).catch(reasonOf);
+    if (found === "ENOENT") continue;
+    if (typeof found === "string")
+      return [...open, warn("modes", `${path} cannot be looked at (${found})`, "run doctor as the relay's user")];
     const wanted = found.isDirectory() ? "700" : "600";
     if ((found.mode & 0o077) !== 0) {
       const mode = (found.mode & 0o777).toString(8);

@@ -14,7 +14,7 @@ import type { CliEnvironment } from "../support/environment.ts";
 import { probe } from "../support/readiness.ts";
 import { localUrl } from "../support/client.ts";
 import { signToken } from "../support/local-relay.ts";
-import { bad, good, warn, type DoctorFinding } from "./finding.ts";
+import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 
 /** What the https transport offers beside its port. */
 interface Reach {
@@ -150,9 +150,13 @@ const isRelay = (plan: Plan, io: Pick<CliEnvironment, "clock">): Promise<boolean
 
 /** A relay of this folder knows the tokens that its own signing key signs; another one refuses them. */
 async function whose(plan: Plan, io: CliEnvironment): Promise<"ours" | "another" | "unknown"> {
-  const token = await signToken(plan, io, { mfa: false, ttlSeconds: 60 }).catch(() => undefined);
-  // Without a signing key this relay has never been started; an issuer elsewhere signs for any number of relays.
-  if (token === undefined) return plan.auth.name === "accounts" ? "another" : "unknown";
+  let missing = false;
+  const token = await signToken(plan, io, { mfa: false, ttlSeconds: 60 }).catch(({ cause }: Error) => {
+    missing = cause !== undefined && reasonOf(cause) === "ENOENT";
+    return undefined;
+  });
+  // Where there is no signing key, this relay has never been started. One that cannot be read may be that of the relay there.
+  if (token === undefined) return missing ? "another" : "unknown";
   const url = `${localUrl(plan)}/relay/status`;
   const status = await probe(url, io, { verify: false, token }).then(
     (answer) => answer.status,

@@ -27,7 +27,7 @@ export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<Doct
     if (error instanceof StartError && error.exitCode === IN_USE) {
       return [good("storage", `${name}: a relay has it open; ask it how it is with relay status`)];
     }
-    return [unusable(name, error)];
+    return [unusable(plan, error)];
   }
   try {
     const found = said.map((line) => warn("storage", `${name}: ${line}`, "see docs/operate.md about storage"));
@@ -47,15 +47,16 @@ export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<Doct
     found.push(await checkMasterKey(plan, storage));
     return [...found, ...(await checkTime(storage, io))];
   } catch (error) {
-    return [unusable(name, error)];
+    return [unusable(plan, error)];
   } finally {
     await storage.dispose();
   }
 }
 
-function unusable(name: string, error: unknown): DoctorFinding {
+function unusable({ storage: { name, shared } }: Plan, error: unknown): DoctorFinding {
   const outside = error instanceof StorageError ? error.fault !== "broken" : (error as StartError).exitCode === 69;
-  const todo = outside ? "see that it runs and can be reached from here" : "set it up as the message says";
+  const there = shared === true ? "it runs and can be reached from here" : "this user may read and write the folder";
+  const todo = outside ? `see that ${there}` : "set it up as the message says";
   return bad("storage", `${name}: ${reasonOf(error)}`, todo, outside ? "outside" : "here");
 }
 

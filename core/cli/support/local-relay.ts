@@ -101,7 +101,7 @@ function readKey(plan: Plan, name: string): string {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
     const why =
-      code === "ENOENT" ? "is not there: has the relay been started with this folder?" : `cannot be read (${code})`;
+      code === "ENOENT" ? "is not there: has the relay been started with this folder?" : `cannot be read (${code}).`;
     const message = `no token was given, and ${file} ${why} Give --token, or --data-dir.`;
     throw new ExitError(EX_CONFIG, message, { cause: error });
   }
