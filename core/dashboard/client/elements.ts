@@ -1,6 +1,6 @@
 /** Small elements that every view uses. */
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
 import { cell, useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
@@ -106,6 +106,13 @@ export const PageFrame = part(({ title, kicker, actions, children }: PageProps) 
     if (arrived.focus) scrollTo(0, 0);
     arrived.focus = false;
   }, [title]);
+  // The view of what is on its way goes for that of what has come: the focus goes with it.
+  useLayoutEffect(
+    () => () => {
+      arrived.focus ||= document.activeElement === heading.current;
+    },
+    [],
+  );
   return el.section(
     { class: "page" },
     el.header(
