@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { notice, showToast } from "./elements.ts";
+import { notice, showToast, useAction } from "./elements.ts";
 import { Field, Select } from "./fields.ts";
 import { count, moment } from "./format.ts";
 import { refine } from "./route.ts";
@@ -85,16 +85,16 @@ const COLUMNS = ["id", "type", "status", "createdAt", "acceptedAt"] as const;
 /** RFC 4180. None of these values needs quotes; what a spreadsheet would take for a formula begins with an apostrophe. */
 const cell = (text: string): string => (/^[=+\-@＝＋－＠]/.test(text) ? `'${text}` : text);
 
-/** Writes all that is found, newest first, up to a number that the limits allow. */
+/** Writes all that is found, newest first, up to a number that the limits allow, unless the list is left before. */
 export const Export = part(({ keyId, asks }: { readonly keyId: string; readonly asks: Asked }) => {
-  const [lines, setLines] = useState<number | undefined>(undefined);
-  async function run(): Promise<void> {
+  const [lines, setLines] = useState(0);
+  async function write(left: AbortSignal): Promise<void> {
     const text = [COLUMNS.join(",")];
     setLines(0);
     let cursor: string | undefined;
     do {
-      const query = { ...asks, cursor, limit: "200" };
-      const page = await ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], query));
+      const route = path("/api-keys/{}/events", [keyId], { ...asks, cursor, limit: "200" });
+      const page = await ask<readonly RelayEvent[]>("GET", route, { signal: left });
       for (const event of page.data) text.push(COLUMNS.map((name) => cell(String(event[name]))).join(","));
       setLines(text.length - 1);
       cursor = page.meta.nextCursor;
@@ -103,13 +103,14 @@ export const Export = part(({ keyId, asks }: { readonly keyId: string; readonly 
     if (cursor !== undefined)
       showToast(`The newest ${count(text.length - 1)} are in the file. relay events export writes all of them.`);
   }
-  const begin = (): void =>
-    void run()
-      .catch((error: unknown) => showToast((error as Error).message))
-      .finally(() => setLines(undefined));
+  const { run, busy } = useAction((left) =>
+    write(left).catch((error: unknown) => {
+      if (!left.aborted) showToast((error as Error).message);
+    }),
+  );
   return el.button(
-    { type: "button", onClick: begin, disabled: lines !== undefined },
-    lines === undefined ? "Export as CSV" : `${count(lines)} so far…`,
+    { type: "button", onClick: run, disabled: busy },
+    busy ? `${count(lines)} so far…` : "Export as CSV",
   );
 });
 
