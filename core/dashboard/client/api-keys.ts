@@ -21,16 +21,18 @@ export function rememberKey(keyId: string): void {
   if (!isPortal) sessionStorage.setItem(LAST, keyId);
 }
 
-/** Loads the keys once; a token that names its keys needs no request. @throws ApiRefusal */
-export async function loadKeys(again = false): Promise<readonly string[]> {
+/** The most keys that are read. */
+export const MOST_KEYS = 200;
+
+/** Reads the keys in use; a token that names its keys needs no request. @throws ApiRefusal */
+export async function loadKeys(): Promise<readonly string[]> {
   const owned = token.now?.keys ?? [];
   if (owned !== "*") {
     keys.set(owned);
     return owned;
   }
-  if (keys.now !== undefined && !again) return keys.now;
   const { left: before } = turns;
-  const { data } = await ask<readonly { readonly id: string }[]>("GET", "/api-keys?limit=200");
+  const { data } = await ask<readonly { readonly id: string }[]>("GET", `/api-keys?limit=${MOST_KEYS}`);
   const found = data.map(({ id }) => id);
   if (before === turns.left) keys.set(found);
   return found;

@@ -16,20 +16,23 @@ const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
 /** Whether the relay takes a text for an event pattern. */
 const isPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 
-/** Types that the token may see, loaded once per session. */
-let known: Promise<readonly EventTypeHead[]> | undefined;
+/** How long a list of types is taken for new, ms: each type comes with its first event. */
+const NEW_MS = 60_000;
+let known: { readonly since: number; readonly types: Promise<readonly EventTypeHead[]> } | undefined;
 token.watch((now) => {
   if (now === undefined) known = undefined;
 });
+
+/** Reads the types that the token may see. */
 export function eventTypes(): Promise<readonly EventTypeHead[]> {
-  known ??= ask<readonly EventTypeHead[]>("GET", "/event-types?limit=200").then(
-    ({ data }) => data,
-    (error: unknown) => {
-      known = undefined;
-      throw error;
-    },
-  );
-  return known;
+  if (known !== undefined && performance.now() - known.since < NEW_MS) return known.types;
+  const types = ask<readonly EventTypeHead[]>("GET", "/event-types?limit=200").then(({ data }) => data);
+  const mine = { since: performance.now(), types };
+  known = mine;
+  types.catch(() => {
+    if (known === mine) known = undefined;
+  });
+  return types;
 }
 
 export const EventNames = part(({ chosen, change, error }: NamesProps) => {

@@ -1,7 +1,7 @@
 /** Goes anywhere with the keyboard alone: Ctrl-K or Cmd-K, some letters, Enter. */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { isKeyId, keys, loadKeys, loadStats, nameOf, useKnown } from "./api-keys.ts";
+import { isKeyId, keys, loadKeys, MOST_KEYS, loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { cell, useCell } from "./cell.ts";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -133,7 +133,14 @@ const Chooser = part(({ keyId, close }: { readonly keyId: string | undefined; re
       ? [{ kind: "Events", text: `Ids that begin with ${typed}`, parts: ["k", keyId, "events"], query: { id: typed } }]
       : []),
     ...(token.now?.keys === "*" && isKeyId(typed) && !owned.includes(typed)
-      ? [{ kind: "API key", text: typed, more: "not in use yet", parts: ["k", typed, "overview"] }]
+      ? [
+          {
+            kind: "API key",
+            text: typed,
+            ...(owned.length < MOST_KEYS && { more: "not in use yet" }),
+            parts: ["k", typed, "overview"],
+          },
+        ]
       : []),
   ];
   const here = Math.min(at, goals.length - 1);
