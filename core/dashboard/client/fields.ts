@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
 import { el, part } from "./dom.ts";
+import { showToast } from "./elements.ts";
 
 interface FieldProps {
   readonly label: string;
@@ -83,11 +84,21 @@ interface SelectProps {
   readonly error?: string | undefined;
   /** Hides the label visually, because its neighbours explain it. */
   readonly bare?: boolean;
-  readonly open?: () => void;
+  /** Loads the options; called when somebody is about to choose. */
+  readonly load?: () => Promise<void>;
 }
 
-export const Select = part(({ label, value, change, options, hint, error, bare, open }: SelectProps) => {
+export const Select = part(({ label, value, change, options, hint, error, bare, load }: SelectProps) => {
   const id = useId();
+  const loading = useRef(false);
+  // A click brings the focus with it: both are one reason to load.
+  const open = (): void => {
+    if (load === undefined || loading.current) return;
+    loading.current = true;
+    load()
+      .catch((failure: unknown) => showToast((failure as Error).message))
+      .finally(() => (loading.current = false));
+  };
   return el.div(
     { class: "field" },
     el.label({ htmlFor: id, class: bare ? "hidden" : undefined }, label),

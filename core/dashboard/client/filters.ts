@@ -4,7 +4,6 @@ import { el, part } from "./dom.ts";
 import { eventTypes } from "./event-types-input.ts";
 import { Field, Select } from "./fields.ts";
 import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
-import { showToast } from "./elements.ts";
 import { relayNow } from "./relay-time.ts";
 import { refine } from "./route.ts";
 import { SavedFilters } from "./saved-filters.ts";
@@ -64,11 +63,9 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
   const subs = useKnown(keyId);
   const [types, setTypes] = useState<readonly string[]>([]);
   const set = (what: Query): void => refine({ cursor: undefined, ...what });
-  const failed = (error: unknown): void => showToast((error as Error).message);
-  // The options are loaded when somebody is about to choose.
-  const openTypes = (): void => void eventTypes().then((all) => setTypes(all.map((one) => one.name)), failed);
-  const openSubs = (): void => {
-    if (knownOf(keyId) === undefined) void loadStats(keyId, "24h").catch(failed);
+  const loadTypes = async (): Promise<void> => setTypes((await eventTypes()).map((one) => one.name));
+  const loadSubs = async (): Promise<void> => {
+    if (knownOf(keyId) === undefined) await loadStats(keyId, "24h");
   };
   const all = (chosen: string | undefined, list: readonly string[]): readonly string[] =>
     chosen === undefined || list.includes(chosen) ? list : [chosen, ...list];
@@ -92,14 +89,14 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
         value: query["type"] ?? "",
         options: [["", "Any type"], ...all(query["type"], types).map((one) => [one, one] as const)],
         change: (type) => set({ type }),
-        open: openTypes,
+        load: loadTypes,
       }),
     Select({
       label: "Subscription",
       value: query["sub"] ?? "",
       options: [["", "Any subscription"], ...ids.map((id) => [id, name(id)] as const)],
       change: (sub) => set({ sub }),
-      open: openSubs,
+      load: loadSubs,
     }),
     Select({
       label: "Time",

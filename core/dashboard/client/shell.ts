@@ -10,7 +10,7 @@ import { Field, Select } from "./fields.ts";
 import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
 import { Palette, PaletteButton } from "./palette.ts";
-import { showToast, toast } from "./elements.ts";
+import { toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
 import { hasAccounts, isPortal, keyViews } from "./page-facts.ts";
 import { logOut } from "./session.ts";
@@ -122,8 +122,8 @@ const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {
   const all = useCell(keys);
   if (keyId === undefined) return null;
   const ids = [...new Set([keyId, ...(all ?? [])])].toSorted();
-  const load = (): void => {
-    if (keys.now === undefined) void loadKeys().catch((error: unknown) => showToast((error as Error).message));
+  const load = async (): Promise<void> => {
+    if (keys.now === undefined) await loadKeys();
   };
   return el.div(
     { class: "key" },
@@ -133,7 +133,7 @@ const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {
       value: keyId,
       options: [...ids.map((id) => [id, id] as const), ["", "Another key…"]],
       change: (next) => (next === "" ? go(["keys"]) : go(["k", next, "overview"])),
-      open: load,
+      load,
     }),
   );
 });

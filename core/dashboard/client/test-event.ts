@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { AttemptLine } from "./attempt.ts";
 import { el, part } from "./dom.ts";
-import { problem, showToast, useAction } from "./elements.ts";
+import { problem, useAction } from "./elements.ts";
 import { EventTypeText, eventTypes } from "./event-types-input.ts";
 import { errorOf, Select } from "./fields.ts";
 import type { Attempt } from "./shapes.ts";
@@ -27,12 +27,8 @@ export const TestEvent = part(({ keyId, id }: TestEventProps) => {
   });
   useEffect(() => result.current?.focus(), [attempt]);
   if (!may("change")) return null;
-  // The types are loaded when somebody is about to choose.
-  const open = (): void =>
-    void eventTypes().then(
-      (types) => setOffered(types.filter(({ hasExample }) => hasExample).map(({ name }) => name)),
-      (failure: unknown) => showToast((failure as Error).message),
-    );
+  const load = async (): Promise<void> =>
+    setOffered((await eventTypes()).filter(({ hasExample }) => hasExample).map(({ name }) => name));
   return el.section(
     { class: "card", "aria-labelledby": "test" },
     el.h2({ id: "test" }, "Test event"),
@@ -47,7 +43,7 @@ export const TestEvent = part(({ keyId, id }: TestEventProps) => {
       value: type,
       options: [PING, ...offered].map((name) => [name, name] as const),
       change: setType,
-      open,
+      load,
       error: errorOf(error, "type"),
     }),
     type !== PING && EventTypeText({ name: type, key: type }),
