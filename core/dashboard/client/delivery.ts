@@ -1,5 +1,5 @@
 /** Shows deliveries: one with its timeline, or the list of a subscription's. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { answered } from "./answer.ts";
 import { ask, path } from "./api.ts";
 import { eventLink, typeName } from "./cut.ts";
@@ -146,9 +146,11 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   const menu = useSubscriptionMenu(keyId, sub, changed);
   const soon = useCalm(again, 2_000);
   useLive((message) => {
-    if (message.event === "again" || (message.event === "attempt" && message.data.subscriptionId === id)) soon();
+    const own = message.event === "attempt" && message.data.subscriptionId === id;
+    // Only the relay knows whether an event is for this subscription; its delivery may wait long for its first attempt.
+    const fresh = message.event === "event" && cursor === undefined && (status ?? "pending") === "pending";
+    if (message.event === "again" || own || fresh) soon();
   });
-  useEffect(() => setReplaying(false), [id]);
   const selection = useSelection(
     keyId,
     (data?.data ?? []).map((one) => ({ eventId: one.eventId ?? "", subscriptionId: id })),
