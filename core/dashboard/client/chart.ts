@@ -38,6 +38,7 @@ export const ChartCard = part(({ title, chart, lines, format = count, list }: Ch
   const box = useRef<HTMLDivElement>(null);
   const [pointed, point] = useState<number | undefined>(undefined);
   const [painted, paint] = useState(0);
+  const [failed, setFailed] = useState(false);
   const from = Date.parse(chart.from);
   const time = (i: number): string => at().format(new Date(from + i * chart.stepMs));
   const leads = useRef(list);
@@ -55,7 +56,8 @@ export const ChartCard = part(({ title, chart, lines, format = count, list }: Ch
     let made: uPlot | undefined;
     let over = false;
     const size = new ResizeObserver(() => made?.setSize({ width: box.current?.clientWidth ?? 300, height: HEIGHT }));
-    void import("uplot").then(({ default: Plot }) => {
+    const draw = async (): Promise<void> => {
+      const { default: Plot } = await import("uplot");
       if (over || box.current === null) return;
       const times = (lines[0]?.values ?? []).map((_, i) => (from + i * chart.stepMs) / 1_000);
       const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
@@ -70,7 +72,10 @@ export const ChartCard = part(({ title, chart, lines, format = count, list }: Ch
         if (address !== undefined) location.hash = address;
       });
       size.observe(box.current);
-    });
+      setFailed(false);
+    };
+    // A page that is open for days may ask for the library of a version that is no longer served.
+    draw().catch(() => setFailed(true));
     return () => {
       over = true;
       size.disconnect();
@@ -99,6 +104,7 @@ export const ChartCard = part(({ title, chart, lines, format = count, list }: Ch
         ),
       ),
     ),
+    failed && el.p({ class: "quiet", role: "status" }, "This chart cannot be drawn: reload the page."),
     el.div({
       ref: box,
       class: list === undefined ? "plot" : "plot leads",

@@ -117,7 +117,7 @@ const Shown = part(
   },
 );
 
-export const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
+const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
   (
     [
       ["RATE_LIMIT_EXCEEDED", "c-blue", false],
@@ -140,12 +140,11 @@ export const listOf =
   (view, from, until) =>
     to(["k", keyId, view], { sub, ...spanQuery(from, until) });
 
-export const Charts = part((props: Omit<OwnProps, "more">) =>
-  OwnCharts({
-    ...props,
-    more: ChartCard({ title: "Refused requests (429)", chart: props.data, lines: codesOf(props.data) }),
-  }),
-);
+export const Charts = part((props: Omit<OwnProps, "more">) => {
+  const { data } = props;
+  const lines = useMemo(() => codesOf(data), [data]);
+  return OwnCharts({ ...props, more: ChartCard({ title: "Refused requests (429)", chart: data, lines }) });
+});
 
 interface OwnProps {
   readonly data: Chart;

@@ -97,15 +97,19 @@ const Confirm = part(({ uri, confirmed }: { readonly uri: string; readonly confi
 
 /** Drawn as rectangles of one path; the library is loaded for this alone. */
 const Qr = part(({ text }: { readonly text: string }) => {
-  const [drawn, set] = useState<{ readonly size: number; readonly path: string } | undefined>(undefined);
+  const [drawn, set] = useState<{ readonly size: number; readonly path: string } | "failed" | undefined>(undefined);
   useEffect(() => {
-    void import("uqr").then(({ encode }) => {
+    const draw = async (): Promise<void> => {
+      const { encode } = await import("uqr");
       const { size, data } = encode(text, { border: 4 });
       const path = data.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
       set({ size, path });
-    });
+    };
+    draw().catch(() => set("failed"));
   }, [text]);
   if (drawn === undefined) return null;
+  if (drawn === "failed")
+    return el.p({ class: "quiet" }, "The QR code cannot be drawn: reload the page, or go on below.");
   return el.svg(
     {
       class: "qr",
