@@ -1,5 +1,5 @@
 /** Shows what was published: laid out for people, or byte for byte. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { Copy } from "./elements.ts";
 import { choice } from "./fields.ts";
@@ -42,7 +42,8 @@ const VIEWS = [
 export const Payload = part(({ data }: { readonly data: string }) => {
   const [all, setAll] = useState(false);
   const [view, setView] = useState("laid-out");
-  const shown = view === "raw" ? data : layOut(data);
+  const laidOut = useMemo(() => layOut(data), [data]);
+  const shown = view === "raw" ? data : laidOut;
   return el.section(
     { class: "card", "aria-labelledby": "data" },
     el.header(
