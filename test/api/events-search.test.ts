@@ -92,4 +92,17 @@ describe("a search of events", () => {
       error: expect.any(String),
     });
   });
+
+  it.each(["events", "attempts", "replay"])(
+    "is refused where its span of time has no moment in it (%s)",
+    async (what) => {
+      const span = { since: "2026-02-01T00:00:00Z", until: "2026-01-01T00:00:00Z" };
+      const asked =
+        what === "replay"
+          ? api.ask("POST", `/api-keys/${KEY}/webhooks/${first}/replay`, { body: span })
+          : api.ask("GET", `/api-keys/${KEY}/${what}?${new URLSearchParams(span)}`);
+      const { status, json } = await asked;
+      expect([status, json["errors"]]).toEqual([400, [{ path: "since", message: "must be before until" }]]);
+    },
+  );
 });

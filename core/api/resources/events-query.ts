@@ -1,7 +1,7 @@
 /** The queries of the lists of events and attempts: what is looked for, and which page. */
 import { z } from "zod";
 import { EVENT_NAME } from "../../model/names.ts";
-import { moment, paging } from "./schemas.ts";
+import { isSpan, moment, NO_SPAN, paging } from "./schemas.ts";
 import { attemptErrors, eventStatuses } from "./statuses.ts";
 
 const SAME_ATTEMPT =
@@ -27,28 +27,32 @@ const attempted = {
     .meta({ description: `How long an attempt took, in milliseconds, at least. ${SAME_ATTEMPT}` }),
 };
 
-export const eventsQuery = z.strictObject({
-  status: eventStatuses.optional(),
-  type: z.string().max(128).regex(EVENT_NAME, "must be one event name, without *").optional(),
-  subscriptionId: z.string().max(64).optional(),
-  since: moment.optional(),
-  until: moment.optional(),
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9_:-]{1,128}$/, "must be an event id or its beginning")
-    .optional()
-    .meta({ description: "How the id begins." }),
-  text: z.string().min(1).max(200).optional().meta({
-    description: "A part of `data` as it was published, letter by letter: in JSON, with escapes as they are.",
-  }),
-  ...attempted,
-  ...paging,
-});
+export const eventsQuery = z
+  .strictObject({
+    status: eventStatuses.optional(),
+    type: z.string().max(128).regex(EVENT_NAME, "must be one event name, without *").optional(),
+    subscriptionId: z.string().max(64).optional(),
+    since: moment.optional(),
+    until: moment.optional(),
+    id: z
+      .string()
+      .regex(/^[A-Za-z0-9_:-]{1,128}$/, "must be an event id or its beginning")
+      .optional()
+      .meta({ description: "How the id begins." }),
+    text: z.string().min(1).max(200).optional().meta({
+      description: "A part of `data` as it was published, letter by letter: in JSON, with escapes as they are.",
+    }),
+    ...attempted,
+    ...paging,
+  })
+  .refine(isSpan, NO_SPAN);
 
-export const attemptsQuery = z.strictObject({
-  subscriptionId: z.string().max(64).optional(),
-  since: moment.optional().meta({ description: "Of events that were accepted then or later." }),
-  until: moment.optional().meta({ description: "Of events that were accepted before." }),
-  ...attempted,
-  ...paging,
-});
+export const attemptsQuery = z
+  .strictObject({
+    subscriptionId: z.string().max(64).optional(),
+    since: moment.optional().meta({ description: "Of events that were accepted then or later." }),
+    until: moment.optional().meta({ description: "Of events that were accepted before." }),
+    ...attempted,
+    ...paging,
+  })
+  .refine(isSpan, NO_SPAN);

@@ -176,6 +176,16 @@ export const replayBody = z
 
 export const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
+/** Refuses a span of time without any moment in it: it is more often a mistake than a question. */
+export const isSpan = ({
+  since,
+  until,
+}: {
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+}): boolean => since === undefined || until === undefined || since < until;
+export const NO_SPAN = { path: ["since"], message: "must be before until" };
+
 export const bulkReplayBody = z
   .strictObject({
     since: moment.optional(),
@@ -184,6 +194,7 @@ export const bulkReplayBody = z
     limit: whole(1, 10_000).default(10_000),
     perSecond: number(0.1, 1_000).default(50),
   })
+  .refine(isSpan, NO_SPAN)
   .meta({ id: "BulkReplay" });
 
 /** Parameters of paths. What does not fit is not found, like everything else that is not there. */
