@@ -65,9 +65,11 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
     }
   }
 
-  function problemOf(validate: ValidateFunction, data: unknown, at: string) {
-    if (validate(data)) return undefined;
-    const found = dataProblem(validate.errors, at);
+  function problemOf(validate: ValidateFunction, data: unknown, at: string): DataProblem | undefined {
+    const matches = validate(data);
+    // Without steps a pattern matches nothing, which satisfies a `not`: then no verdict counts.
+    if (matches && budget.left > 0) return undefined;
+    const found = matches ? { path: at, message: "cannot be judged" } : dataProblem(validate.errors, at);
     // A validator holds its last finding, and the data with it.
     validate.errors = null;
     if (budget.left > 0) return found;

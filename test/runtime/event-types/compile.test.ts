@@ -235,4 +235,14 @@ describe("no data makes a schema slow", () => {
     expect(greedy("deposit:paid", [`${text}é`])?.message).toContain("too many steps");
     expect(compiled.begin()("deposit:paid", [`${text}é`])).toBeUndefined();
   });
+
+  it("through patterns that data must not match: what they had no steps left to look at does not pass", async () => {
+    const compiled = await compileEventTypes(typed({ items: { not: { pattern: "[^é]{900}é" } } }));
+    const judge = compiled.begin();
+    const text = Array.from({ length: 2_000 }, (_, i) => String.fromCodePoint(0x4e00 + ((i * 7) % 20_000))).join("");
+    const long = Array.from({ length: 40 }, (_, i) => `${text}${i}`);
+    expect(compiled.begin()("deposit:paid", [`${text}é`])).toMatchObject({ path: "data[0]" });
+    expect(judge("deposit:paid", [...long, `${text}é`])?.message).toContain("too many steps");
+    expect(judge("deposit:paid", [`${text}é`])?.message).toContain("too many steps");
+  });
 });
