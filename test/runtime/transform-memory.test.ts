@@ -56,3 +56,26 @@ it("ends a run whose process is gone before it answers", async () => {
   expect(await worker.run(input)).toMatchObject({ kind: "died" });
   await worker.stop();
 });
+
+it("starts no process once it is stopped, also where a run waits for the end of the one before", async () => {
+  const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
+  const spawned: ChildProcess[] = [];
+  const worker = createTransformWorker({
+    limits,
+    clock: systemClock(),
+    spawn() {
+      const child = Object.assign(spawn(), { kill: () => true });
+      spawned.push(child);
+      return child;
+    },
+  });
+  const input = { name: "echo", body: "{}", context: {} as TransformContext };
+  expect(await worker.run(input)).toMatchObject({ kind: "made" });
+  worker.retire();
+  const running = worker.run(input);
+  const stopped = worker.stop();
+  spawned[0]?.emit("exit", null, "SIGKILL");
+  await stopped;
+  expect(await running).toMatchObject({ kind: "unready" });
+  expect(spawned).toHaveLength(1);
+});

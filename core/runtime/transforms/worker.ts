@@ -124,6 +124,7 @@ export function createTransformWorker(deps: {
 
   /** Returns the process, or why there is none: a machine without memory refuses one with an exception. */
   function running(): Live | string {
+    if (stopped) return "the relay stops";
     try {
       return (live ??= start());
     } catch (error) {
@@ -198,7 +199,7 @@ export function createTransformWorker(deps: {
 
   return {
     run,
-    prepare: () => void (stopped || running()),
+    prepare: () => void running(),
     get ready() {
       return live?.ready === true;
     },
