@@ -15,7 +15,7 @@ import type { AttemptObserver } from "../ports/observer.ts";
 import type { HealthOptions } from "../ports/plan.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { newStreak, type Streak } from "./streak.ts";
 import { succeededSince } from "./stored-outcomes.ts";
 

@@ -10,7 +10,7 @@ import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { readEvent, readText, readTexts, unlessDamagedLater, unlessUnreadable } from "../records/damage.ts";
 import { findStuck } from "../records/sequence-rows.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { endFailed } from "./end-failed.ts";
 import { isRemoving } from "../records/fanout-row.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";

@@ -1,5 +1,6 @@
 /** Copies every record of one storage to another, in key order, so that an interrupted copy can continue. */
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { everyEntry } from "../records/every-entry.ts";
 
 type Source = Pick<Storage, "range">;
 type Target = Pick<Storage, "range" | "commit">;
@@ -83,12 +84,8 @@ export async function countRecords(source: Source): Promise<number> {
 const put = ({ key, value }: Entry): Change => ({ op: "put", key, value });
 
 async function* walk(storage: Source, except: string): AsyncGenerator<Entry, undefined> {
-  for (let after: string | undefined; ;) {
-    const page = await storage.range("", { after, limit: PAGE });
-    for (const entry of page) if (entry.key !== except) yield entry;
-    if (page.length < PAGE) return undefined;
-    after = page.at(-1)?.key;
-  }
+  for await (const entry of everyEntry(storage, "")) if (entry.key !== except) yield entry;
+  return undefined;
 }
 
 function* chunks(page: readonly Entry[]): Generator<readonly Entry[]> {

@@ -3,12 +3,10 @@ import * as keys from "../model/keys.ts";
 import type { Entry } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { parseHeld } from "../records/held-row.ts";
 import { parsePassed, parseRow } from "../records/sequence-rows.ts";
 import type { Readable } from "./verify-wide.ts";
-
-/** Most due lines of one subscription that are read to find the head of a sequence: one for each sequence. */
-const PAGE = 500;
 
 export async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const [, , subscriptionId = "", sequence = ""] = key.split(":");
@@ -18,15 +16,11 @@ export async function checkSequence({ key, value }: Entry, storage: Readable): P
   if (!row.busy) return first === undefined ? undefined : "is idle, but deliveries wait in it";
   const held = await storage.getItem(keys.heldKey(subscriptionId, Number(sequence)));
   if (held !== undefined) return undefined;
-  for (let after: string | undefined; ;) {
-    const lines: readonly Entry[] = await storage.range(keys.duesOf(subscriptionId), { after, limit: PAGE });
-    for (const line of lines) {
-      const due = keys.parseDue(line.key, line.value);
-      if (due.damaged !== undefined || due.order?.sequence === Number(sequence)) return undefined;
-    }
-    if (lines.length < PAGE) return "is busy, but it is nobody's turn";
-    after = lines.at(-1)?.key;
+  for await (const line of everyEntry(storage, keys.duesOf(subscriptionId))) {
+    const due = keys.parseDue(line.key, line.value);
+    if (due.damaged !== undefined || due.order?.sequence === Number(sequence)) return undefined;
   }
+  return "is busy, but it is nobody's turn";
 }
 
 export const checkPassed = ({ value }: Entry): string | undefined =>

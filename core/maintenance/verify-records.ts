@@ -7,6 +7,7 @@ import { isLive, MOST_ATTEMPTS } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
 import { decodeSubscription, readSubscription } from "../records/subscription-record.ts";
 import { isRemoving } from "../records/fanout-row.ts";
@@ -161,13 +162,8 @@ async function checkEventId({ key, value }: Entry, storage: Readable): Promise<s
 async function checkCount({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const prefix = `subscription:${key.slice("count:".length)}:`;
   let live = 0;
-  for (let after: string | undefined; ;) {
-    const page = await storage.range(prefix, { after, limit: 500 });
-    // One that is damaged is reported where it is stored, and counts until it is deleted.
-    for (const entry of page) if (isLive(readSubscription(entry.value, entry.key))) live++;
-    if (page.length < 500) break;
-    after = page.at(-1)?.key;
-  }
+  // One that is damaged is reported where it is stored, and counts until it is deleted.
+  for await (const entry of everyEntry(storage, prefix)) if (isLive(readSubscription(entry.value, entry.key))) live++;
   return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
 }
 

@@ -16,6 +16,7 @@ import {
   waitingOf,
 } from "../model/keys.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { everyEntry } from "./every-entry.ts";
 
 const PAGE = 500;
 
@@ -52,15 +53,11 @@ export function parsePassed(text: string | undefined): number | undefined {
 /** Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription. */
 async function headsOf(storage: Pick<Storage, "range">, subscriptionId: string): Promise<Map<number, number>> {
   const heads = new Map<number, number>();
-  for (let after: string | undefined; ;) {
-    const page: readonly Entry[] = await storage.range(duesOf(subscriptionId), { after, limit: PAGE });
-    for (const { key, value } of page) {
-      const { order } = parseDue(key, value);
-      if (order !== undefined) heads.set(order.sequence, order.place);
-    }
-    if (page.length < PAGE) return heads;
-    after = page.at(-1)?.key;
+  for await (const { key, value } of everyEntry(storage, duesOf(subscriptionId))) {
+    const { order } = parseDue(key, value);
+    if (order !== undefined) heads.set(order.sequence, order.place);
   }
+  return heads;
 }
 
 /** Rebuilds a damaged row from the deliveries that are in the sequence. @throws StorageError */
@@ -105,12 +102,9 @@ export async function countIn(
   subscriptionId: string,
   sequence: number,
 ): Promise<number> {
-  for (let sum = 0, after: string | undefined; ;) {
-    const page: readonly Entry[] = await storage.range(waitingOf(subscriptionId, sequence), { after, limit: PAGE });
-    sum += page.length;
-    if (page.length < PAGE) return sum;
-    after = page.at(-1)?.key;
-  }
+  let sum = 0;
+  for await (const _ of everyEntry(storage, waitingOf(subscriptionId, sequence))) sum++;
+  return sum;
 }
 
 /** Counts pending deliveries that are not in the due index because they wait for their turn: of one key, or of all. */

@@ -4,15 +4,15 @@ import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
+import type { Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
+import { everyEntry } from "./every-entry.ts";
 import { encodeSubscription, readSubscription, type Told } from "./subscription-record.ts";
 
 /** Keys held in memory, their subscriptions in all, and deleted subscriptions. */
 const KEYS_HELD = 10_000;
 const SUBSCRIPTIONS_HELD = 100_000;
 const TOMBSTONES_HELD = 10_000;
-const PAGE = 500;
 /** The bare prefix in a notification: any subscription may have changed. */
 const ALL = "subscription:";
 
@@ -23,19 +23,8 @@ export interface SubscriptionCache {
   get(keyId: string, id: string): MaybePromise<Subscription | undefined>;
 }
 
-/** Yields every entry of a prefix, page by page. */
-export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string): AsyncGenerator<Entry> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await storage.range(prefix, { after, limit: PAGE });
-    yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
-  }
-}
-
 /** Changed subscriptions of a key that are read by themselves. Where more have changed, all are read again. */
-const MOST_CHANGED = PAGE;
+const MOST_CHANGED = 500;
 /** How often what changed meanwhile is read before an answer that is already out of date is returned; at least 2. */
 const PASSES = 16;
 

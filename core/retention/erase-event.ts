@@ -25,7 +25,7 @@ import { tellErased } from "../records/erased-event.ts";
 import { keepErasedId } from "../records/erased-id.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { EndTurns } from "./end-turns.ts";
 import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";

@@ -34,7 +34,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { erasedAt } from "../records/erased-id.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { EventErasure } from "./erase-event.ts";

@@ -6,7 +6,8 @@ import { attemptsOf, deliveryKey, dueKey, eventIdKey, eventKey, failedKey, parse
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { isDamage, readTexts, unlessDamaged } from "../records/damage.ts";
-import { everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
 import { endedBy } from "../records/ended-by.ts";

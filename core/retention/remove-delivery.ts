@@ -21,7 +21,7 @@ import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { parseHeld } from "../records/held-row.ts";
 import { leaveSequence, passOn } from "../records/sequences.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 
 export interface RemovedDelivery {
   /** Conditional on what was read: a commit that is refused has read too early. */

@@ -18,7 +18,7 @@ import {
   snapshotsOf,
 } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";

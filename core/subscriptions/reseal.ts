@@ -5,7 +5,7 @@ import { headerAad, isLive, secretAad, type Subscription } from "../model/subscr
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { createOptimisticUpdate } from "../records/optimistic-update.ts";
-import { everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { isOutline, readSubscription } from "../records/subscription-record.ts";
 
 /** What resealing needs of the keys. */

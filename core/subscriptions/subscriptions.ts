@@ -22,7 +22,7 @@ import { createRotation, rotatedSecret, type WithSecret } from "./rotate.ts";
 import { checkEvents, checkHeaders, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
-export { createSubscriptionCache, everyEntry } from "../records/subscription-cache.ts";
+export { createSubscriptionCache } from "../records/subscription-cache.ts";
 export type { SubscriptionCache } from "../records/subscription-cache.ts";
 export type { WithSecret } from "./rotate.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
