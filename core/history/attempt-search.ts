@@ -5,7 +5,7 @@
 import type { Attempt, AttemptError } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { isOrdinal, ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readEvent, unlessUnreadable } from "../records/damage.ts";
@@ -140,7 +140,7 @@ export function createAttemptSearch(deps: {
       const from = at === undefined ? undefined : eventKey(keyId, at);
       // Rows come with their bodies, which may be large, so a page is small.
       const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
-      const events = page.map(({ key, value }) => readEvent(keyId, key.slice(key.lastIndexOf(":") + 1), value));
+      const events = page.map(({ key, value }) => readEvent(keyId, ordinalOf(key), value));
       const intact = events.filter(({ event, damaged }) => !damaged && event.acceptedAt >= since);
       const known = await readFew(
         intact.map(({ event }) => event),

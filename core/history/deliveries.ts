@@ -1,6 +1,6 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
-import { ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
 import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
@@ -122,8 +122,6 @@ const eventOf = (known: Delivery): WantedDelivery => ({
   ordinal: known.ordinal,
   acceptedAt: ordinalTime(known.ordinal),
 });
-
-const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
 /** Returns the place of a line among the ordinals. Only lines of deliveries without an attempt say more than a record. */
 const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));

@@ -2,7 +2,7 @@
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { bodyData, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor } from "../model/ids.ts";
+import { isOrdinal, ordinalFloor, ordinalOf } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -185,8 +185,6 @@ function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boo
 }
 
 const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });
-
-const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
 /** Whether a cursor may contain the text. */
 export const isPlace = (text: string): boolean => isOrdinal(text);

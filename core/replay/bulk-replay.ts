@@ -1,7 +1,7 @@
 /** Replays the failed deliveries of one subscription, in order of acceptance, many in one commit. */
 import type { Delivery } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { ordinalTime } from "../model/ids.ts";
+import { ordinalOf, ordinalTime } from "../model/ids.ts";
 import { deliveryKey, failedKey, failedOf } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -145,7 +145,7 @@ export function createBulkReplay(deps: {
       const room = limit - (dryRun === true ? matched : replayed);
       let full = false;
       for (const { key, value } of page) {
-        const ordinal = key.slice(key.lastIndexOf(":") + 1);
+        const ordinal = ordinalOf(key);
         const failed = parseFailed(value);
         const acceptedAt = ordinalTime(ordinal);
         leading &&= outdated?.(failed, acceptedAt) === true;

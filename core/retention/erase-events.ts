@@ -1,5 +1,5 @@
 /** Erases the events of a key that is being erased: settles up to which, and erases them in pages, fairly to deliveries. */
-import { ordinalFloor } from "../model/ids.ts";
+import { ordinalFloor, ordinalOf } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
@@ -88,5 +88,3 @@ export function createKeyEvents(deps: {
 
   return { settle: settleUntil, erase: (keyId, until, signal) => eraseEvents(keyId, undefined, until, signal) };
 }
-
-export const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);

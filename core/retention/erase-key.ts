@@ -28,6 +28,7 @@ import {
   subscriptionsOf,
   waitingsOf,
 } from "../model/keys.ts";
+import { ordinalOf } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -38,7 +39,7 @@ import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { EventErasure } from "./erase-event.ts";
-import { createKeyEvents, ordinalOf } from "./erase-events.ts";
+import { createKeyEvents } from "./erase-events.ts";
 import type { WideRemoval } from "./remove-wide.ts";
 import { createRounds } from "./rounds.ts";
 

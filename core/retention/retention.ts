@@ -1,6 +1,6 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
 import { decodeEvent } from "../model/event.ts";
-import { ordinalTime } from "../model/ids.ts";
+import { ordinalOf, ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
@@ -233,5 +233,3 @@ function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
 }
-
-const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);

@@ -1,4 +1,5 @@
 /** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
+import { ordinalOf } from "../model/ids.ts";
 import { deliveriesOf, type Grain, WHOLE_RELAY } from "../model/keys.ts";
 import type { Delivery } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -137,8 +138,7 @@ export function createStatsQuery(deps: {
   function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
     const known = unlessDamaged(() => decodeDelivery(value, key));
     if (known !== undefined) return known;
-    const ordinal = key.slice(key.lastIndexOf(":") + 1);
-    return damagedDelivery(readEvent(keyId, ordinal, undefined).event, id);
+    return damagedDelivery(readEvent(keyId, ordinalOf(key), undefined).event, id);
   }
 
   return {

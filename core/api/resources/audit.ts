@@ -1,7 +1,7 @@
 /** The audit trail of a key, newest first. Tokens that own every key also see the entries of the relay itself. */
 import { z } from "zod";
 import { AUDIT_ACTIONS, type AuditLine } from "../../model/audit.ts";
-import { ordinalTime } from "../../model/ids.ts";
+import { ordinalOf, ordinalTime } from "../../model/ids.ts";
 import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";
 import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -46,7 +46,7 @@ function lineOf(key: string, value: string): AuditLine | DamagedLine {
   const line = jsonOf(value) as Partial<AuditLine> | null | undefined;
   const texts = [line?.by, line?.action, line?.target, line?.result].every((text) => typeof text === "string");
   if (texts && Number.isFinite(line?.at)) return line as AuditLine;
-  const at = ordinalTime(key.slice(key.lastIndexOf(":") + 1));
+  const at = ordinalTime(ordinalOf(key));
   return { at, by: "unknown", action: DAMAGED, target: "unknown", result: "done", detail: "its record is damaged" };
 }
 
@@ -86,7 +86,7 @@ export function auditOperations(deps: {
           const after = place === undefined ? undefined : auditKey(shelf, place);
           const found = await storage.range(auditOf(shelf), { after, limit: most + 1, reverse: true });
           return found.map(({ key, value }) => ({
-            ordinal: key.slice(key.lastIndexOf(":") + 1),
+            ordinal: ordinalOf(key),
             line: lineOf(key, value),
           }));
         };
