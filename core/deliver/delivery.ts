@@ -29,6 +29,7 @@ import { sendMade } from "./transform.ts";
 import { asDamagedList, loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
+import { isSameVersion } from "../records/subscription-record.ts";
 
 /** One object per delivery, with methods on the prototype, because closures cost more. */
 export class DeliveryRun {
@@ -124,7 +125,7 @@ export class DeliveryRun {
       if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
       again = await subscriptionCache.get(keyId, subscriptionId);
     } while (eventCache.forgotten !== this.#seen);
-    if (again !== sub || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
+    if (!isSameVersion(again, sub) || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
     this.#slot?.toward((sub as Subscription).url);
     const { reply, attempt } = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
     this.#slot?.took();

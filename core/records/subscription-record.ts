@@ -14,6 +14,10 @@ export type Told = (error: DamagedRecordError) => void;
 export const encodeSubscription = (sub: Subscription): string =>
   withChecksum(JSON.stringify({ summedAt: sub.updatedAt, ...sub }).slice(1));
 
+/** Whether both are the same version of a record: mostly one object, unless it was read twice. */
+export const isSameVersion = (one: Subscription | undefined, other: Subscription | undefined): boolean =>
+  one === other || (one !== undefined && other !== undefined && encodeSubscription(one) === encodeSubscription(other));
+
 /**
  * Decodes the record under `key` and checks it. One that version 0.1.0 has written has no checksum that counts, and gets it
  * when it changes.
