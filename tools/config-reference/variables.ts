@@ -16,7 +16,8 @@ export const VARIABLES: Readonly<Record<string, string>> = {
     "former or coming keys of these signatures, with commas between, while the key is changed: [verify](verify.md#a-new-key-of-the-relay)",
   RELAY_SIGNING_KEY: "the key that signs access tokens: 32 bytes in base64. Made at the first start otherwise",
   RELAY_PUBLISH_TOKEN: "the token that `http()` takes where it names no own. Made at the first start otherwise",
-  RELAY_JWT_SECRET: "`auth: jwt({ secret })` with HS256, where the config names no `auth`: at least 32 bytes",
+  RELAY_JWT_SECRET:
+    "`auth: jwt({ secret })` with HS256 and `relaybox` as issuer and audience, where the config names no `auth`: at least 32 bytes. [Its claims](api.md#tokens-of-your-own-issuer)",
   RELAY_REDIS_URL: "`storage: redis({ url })`, unless the config names a `redis()` of its own",
   RELAY_URL: "for commands that ask a relay: where it is",
   RELAY_TOKEN: "for commands that ask a relay: the access token or publish token",
