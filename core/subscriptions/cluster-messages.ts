@@ -4,16 +4,16 @@ import type { Nodes } from "../ports/storage.ts";
 
 /**
  * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
- * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `rest`:
+ * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `pause`:
  * send nothing to the receiver for some time, as its `Retry-After` asks. `erased`: drop an event from the cache; it is
  * about an event, by its ordinal, or about all; the others are about a subscription.
  */
-export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "rest" | "erased";
+export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "pause" | "erased";
 
 /** Stands for every event in the message `erased`. */
 export const ALL_EVENTS = "all";
 
-/** What this node does; each resolves when it is done. `ms` is the time of a `rest`. */
+/** What this node does; each resolves when it is done. `ms` is the length of a `pause`. */
 export type ClusterActions = Readonly<
   Record<Exclude<ClusterMessage, "known">, (id: string, ms: number) => Promise<unknown>>
 >;
@@ -29,7 +29,7 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
   stop: { mostMs: STOP_MS, silentMs: STOP_MS },
   revive: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   probe: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-  rest: { mostMs: SILENT_MS, silentMs: SILENT_MS },
+  pause: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   erased: { mostMs: SILENT_MS, silentMs: SILENT_MS },
 };
 
@@ -44,7 +44,7 @@ export interface ClusterMessages {
   /**
    * Does the same for a change that is stored already. A failure of the other nodes must not fail the change, so it is
    * only logged. This node's own action begins before it returns.
-   * @param ms how long a `rest` lasts
+   * @param ms how long a `pause` lasts
    * @throws what this node's own action throws
    */
   announce(message: ClusterMessage, subscriptionId: string, ms?: number): Promise<void>;

@@ -53,7 +53,7 @@ export const clusterActions = ({
     await circuitBreaker.forget(id);
   },
   probe: (id) => circuitBreaker.probe(id),
-  rest: async (id, ms) => retryAfter.note(id, ms),
+  pause: async (id, ms) => retryAfter.note(id, ms),
   async erased(ordinal) {
     eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
   },

@@ -218,7 +218,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         failed: parts.statsCollector.failed,
         failureEvent: failureEvent(parts.publisher),
         // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
-        retryAfter: (id, ms) => void cluster.announce("rest", id, ms),
+        retryAfter: (id, ms) => void cluster.announce("pause", id, ms),
       }),
   );
   container.make(
