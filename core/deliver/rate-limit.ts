@@ -16,26 +16,59 @@ export interface RateLimit {
 
 /** Subscriptions whose rate is remembered. */
 const HELD = 10_000;
+/** How often a second bottleneck is asked at most. It passes no more than some hundred jobs a second, each at its turn of the loop. */
+const TURNS = 100;
+
+interface Held {
+  readonly perSecond: number;
+  readonly pacer: Pacer;
+  /** Attempts that one turn lets through. */
+  readonly many: number;
+  /** How long a turn lasts, ms. */
+  readonly turnMs: number;
+  /** What is left of the current turn. */
+  left: number;
+  /** While the next turn is asked for: those who come meanwhile take part in it. */
+  asked?: Promise<unknown> | undefined;
+}
 
 /** @param share how many limiters share a rate: each keeps to its part of it */
 export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share = 1): RateLimit {
-  const held = new Map<string, { readonly perSecond: number; readonly pacer: Pacer }>();
+  const held = new Map<string, Held>();
 
-  function pacerOf(id: string, perSecond: number): Pacer {
+  function heldOf(id: string, perSecond: number): Held {
     const known = held.get(id);
-    if (known?.perSecond === perSecond) return known.pacer;
-    const minTime = (1_000 * share) / perSecond;
-    const pacer = createPacer(clock, { minTime, highWater: 0, strategy: Bottleneck.strategy.OVERFLOW });
-    setNewest(held, id, { perSecond, pacer }, HELD);
-    return pacer;
+    if (known?.perSecond === perSecond) return known;
+    const many = Math.ceil(perSecond / share / TURNS);
+    const turnMs = (many * 1_000 * share) / perSecond;
+    const pacer = createPacer(clock, { minTime: turnMs, highWater: 0, strategy: Bottleneck.strategy.OVERFLOW });
+    const made: Held = { perSecond, pacer, many, turnMs, left: 0 };
+    setNewest(held, id, made, HELD);
+    return made;
   }
 
-  async function ask(id: string, perSecond: number): Promise<number | undefined> {
-    const passed = await pacerOf(id, perSecond).schedule(() => Promise.resolve(true));
-    return passed === undefined ? Math.max(1, Math.ceil((1_000 * share) / perSecond)) : undefined;
+  async function begin(one: Held): Promise<void> {
+    try {
+      if ((await one.pacer.schedule(() => Promise.resolve(true))) === true) one.left = one.many;
+    } finally {
+      one.asked = undefined;
+    }
+  }
+
+  async function nextTurn(one: Held): Promise<number | undefined> {
+    await (one.asked ??= begin(one));
+    if (one.left === 0) return Math.max(1, Math.ceil(one.turnMs));
+    one.left--;
+    return undefined;
   }
 
   return {
-    admit: ({ id, rateLimit }) => (rateLimit === undefined ? undefined : ask(id, rateLimit.perSecond)),
+    admit({ id, rateLimit }) {
+      if (rateLimit === undefined) return undefined;
+      const one = heldOf(id, rateLimit.perSecond);
+      if (one.left === 0) return nextTurn(one);
+      one.left--;
+      return undefined;
+    },
   };
 }

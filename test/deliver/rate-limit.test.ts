@@ -18,6 +18,15 @@ it("is divided among the threads that share it", async () => {
   expect([await limit.admit(slow), await limit.admit(slow)]).toEqual([undefined, 400_000]);
 });
 
+it("lets through what is asked for beyond what bottleneck passes singly", async () => {
+  const now = Date.now();
+  vi.spyOn(Date, "now").mockImplementation(() => now);
+  const limit = createRateLimit(systemClock());
+  const fast = { id: "sub_1", rateLimit: { perSecond: 1_000 } };
+  const admitted = await Promise.all(Array.from({ length: 12 }, async () => await limit.admit(fast)));
+  expect(admitted).toEqual([...Array.from({ length: 10 }, () => undefined), 10, 10]);
+});
+
 it("stops no subscription when the wall clock is set back", async () => {
   const limit = createRateLimit(systemClock());
   await limit.admit(slow);
