@@ -64,6 +64,10 @@ export class Problem extends Error {
   }
 }
 
+/** What a request is answered with whose fields are wrong. */
+export const invalidFields = (errors: readonly FieldError[]): Problem =>
+  new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+
 /** Most errors in one answer, and the longest path of one, in characters: of a longer one the end is shown. */
 const ERRORS_LISTED = 100;
 const LONGEST_PATH = 512;

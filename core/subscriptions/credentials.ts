@@ -3,7 +3,7 @@ import { createSecureContext } from "node:tls";
 import { checkOrdering } from "./ordering.ts";
 import { certificateFacts, keyPairProblem } from "../model/certificate.ts";
 import { type ClientCertificate, clientKeyAad, clientSecretAad, type Oauth2 } from "../model/credentials.ts";
-import { type FieldError, Problem } from "../model/problem.ts";
+import { invalidFields } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 
@@ -33,12 +33,12 @@ export function checkCredentials({ clientCertificate }: CredentialFields): void 
   if (clientCertificate === undefined || clientCertificate === null) return;
   const { cert, key } = clientCertificate;
   const wrong = keyPairProblem(cert, key);
-  if (wrong !== undefined) throw invalid([{ path: `clientCertificate.${wrong.of}`, message: wrong.message }]);
+  if (wrong !== undefined) throw invalidFields([{ path: `clientCertificate.${wrong.of}`, message: wrong.message }]);
   try {
     // OpenSSL refuses keys that are too weak only here.
     createSecureContext({ cert, key, ca: [] });
   } catch {
-    throw invalid([{ path: "clientCertificate.key", message: "is of a kind that TLS does not take" }]);
+    throw invalidFields([{ path: "clientCertificate.key", message: "is of a kind that TLS does not take" }]);
   }
 }
 
@@ -84,7 +84,7 @@ function sealOauth2(
   if (clientSecret !== null)
     return { oauth2: { ...rest, sealedSecret: keys.seal(clientSecret, clientSecretAad(keyId, id)) } };
   const same = kept !== undefined && new URL(kept.tokenUrl).origin === new URL(given.tokenUrl).origin;
-  if (!same) throw invalid([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
+  if (!same) throw invalidFields([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
   return { oauth2: { ...rest, sealedSecret: kept.sealedSecret } };
 }
 
@@ -93,11 +93,8 @@ export function checkTogether(sub: Subscription, takesCredentials: (url: string)
   checkOrdering(sub);
   const names = CREDENTIALS.filter((name) => sub[name] !== undefined);
   if (names.length > 0 && !takesCredentials(sub.url))
-    throw invalid(names.map((path) => ({ path, message: "is only for https: URLs" })));
+    throw invalidFields(names.map((path) => ({ path, message: "is only for https: URLs" })));
   const header = Object.keys(sub.headers ?? {}).find((name) => name.toLowerCase() === "authorization");
   if (sub.oauth2 !== undefined && header !== undefined)
-    throw invalid([{ path: "oauth2", message: `cannot stand beside the header ${header}` }]);
+    throw invalidFields([{ path: "oauth2", message: `cannot stand beside the header ${header}` }]);
 }
-
-const invalid = (errors: readonly FieldError[]): Problem =>
-  new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });

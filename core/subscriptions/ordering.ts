@@ -1,7 +1,7 @@
 /** Checks the fields by which a subscription is ordered, and ends what it holds up when it stops being active. */
 import { expiryKey, passedKeyOf, sequenceKey, sequencesOf } from "../model/keys.ts";
 import { MOST_ORDERED, SEQUENCES_EACH } from "../model/order.ts";
-import { Problem, type FieldError } from "../model/problem.ts";
+import { type FieldError, invalidFields, Problem } from "../model/problem.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { liveOf } from "../records/subscription-cache.ts";
@@ -12,7 +12,7 @@ export function checkOrdering({ ordered, orderBy, onFailed }: Subscription): voi
   const errors: FieldError[] = [];
   if (orderBy !== undefined) errors.push({ path: "orderBy", message: "is only for a subscription that is ordered" });
   if (onFailed !== undefined) errors.push({ path: "onFailed", message: "is only for a subscription that is ordered" });
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
 }
 
 /** @throws Problem SUBSCRIPTION_LIMIT_REACHED when the key has as many other ordered subscriptions as it may */

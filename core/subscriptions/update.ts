@@ -2,7 +2,7 @@
 import type { Filter, FilterPath } from "../model/filter.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
-import { type FieldError, Problem } from "../model/problem.ts";
+import { type FieldError, invalidFields } from "../model/problem.ts";
 import {
   DEFAULT_RETRY,
   headerAad,
@@ -95,7 +95,7 @@ export function checkEvents(events: readonly string[], catalogue: readonly strin
       errors.push({ path, message: "matches no name in the catalogue of events" });
     }
   }
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
 }
 
 /** @throws Problem VALIDATION_FAILED for a transform that the config does not have */
@@ -105,7 +105,7 @@ export function checkTransform(name: string | null | undefined, known: (() => re
   if (names.includes(name)) return;
   const there = names.length === 0 ? "it has none" : `there are: ${names.join(", ")}`;
   const errors = [{ path: "transform", message: `is not a transform of the relay's config (${there})` }];
-  throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  throw invalidFields(errors);
 }
 
 /** @throws Problem VALIDATION_FAILED for a header whose name the relay gives to one of its own (`signature.headers`) */
@@ -114,7 +114,7 @@ export function checkHeaders(given: object | null | undefined, repeated: Repeate
   const errors = Object.keys(given ?? {})
     .filter((name) => taken.has(name.toLowerCase()))
     .map((name) => ({ path: `headers.${name}`, message: "is the relay's own (signature.headers of its config)" }));
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
 }
 
 /**
@@ -137,7 +137,7 @@ export function sealHeaders(
     if (sealed === undefined) errors.push({ path: `headers.${name}`, message: "has no stored value to keep" });
     else headers[name] = sealed;
   }
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { AuditEntry } from "../../model/audit.ts";
 import { fieldErrors } from "../../model/field-errors.ts";
 import { isKeyId } from "../../model/names.ts";
-import { type FieldError, Problem } from "../../model/problem.ts";
+import { type FieldError, invalidFields, Problem } from "../../model/problem.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import { isSteppedUp, stepUpChallenge, type StepUpRule } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -40,7 +40,7 @@ export async function readAsk(
   const sent = spec.body === undefined || (spec.bodyOptional && !hasBody(call)) ? undefined : await readJson(call);
   const body = spec.body === undefined ? undefined : parsed(spec.body, sent === undefined ? {} : sent.value, errors);
   const query = readQuery(spec, call, errors);
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
   const { keyId = "" } = call.params;
   if ("keyId" in call.params && !owns(principal, keyId)) throw notFound();
   if (spec.everyKey && principal.keys !== "*") throw notFound();

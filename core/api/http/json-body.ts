@@ -1,6 +1,6 @@
 /** Reads management bodies strictly: it refuses what two parsers could read differently. */
 import { duplicateNames, isTooDeep, MAX_DEPTH } from "../../model/json.ts";
-import { type FieldError, Problem } from "../../model/problem.ts";
+import { type FieldError, invalidFields, Problem } from "../../model/problem.ts";
 import type { Call } from "./call.ts";
 
 /** Longest management body, bytes. */
@@ -50,7 +50,7 @@ export async function readJson(call: Call): Promise<JsonBody> {
   }
   // The name may be written with escapes; nearly no body has any.
   const errors = /__proto__|\\u/.test(text) ? unnameable(value, "") : [];
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  if (errors.length > 0) throw invalidFields(errors);
   return { value, text };
 }
 

@@ -4,7 +4,7 @@ import { auditChange } from "../../records/audit-trail.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import type { Attempt } from "../../model/attempt.ts";
 import type { EventTypes } from "../../model/event-type.ts";
-import { Problem } from "../../model/problem.ts";
+import { invalidFields } from "../../model/problem.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -60,7 +60,7 @@ export function testEventOperations(deps: {
     const data = Object.hasOwn(types, type) ? types[type]?.example : undefined;
     if (data !== undefined) return { type, data };
     const errors = [{ path: "type", message: "names no event type that has an example" }];
-    throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+    throw invalidFields(errors);
   }
 
   return [

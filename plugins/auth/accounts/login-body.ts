@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { fieldErrors } from "../../../core/model/field-errors.ts";
 import { duplicateNames, isTooDeep } from "../../../core/model/json.ts";
-import { Problem } from "../../../core/model/problem.ts";
+import { invalidFields, Problem } from "../../../core/model/problem.ts";
 import { isoTime } from "../../../core/model/time.ts";
 import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 
@@ -20,7 +20,7 @@ export function checked<T>(value: unknown, schema: z.ZodType<T>): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const errors = fieldErrors(result.error.issues);
-  throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  throw invalidFields(errors);
 }
 
 /** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED for names that repeat */

@@ -2,7 +2,7 @@
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
-import { type FieldError, Problem } from "../../../core/model/problem.ts";
+import { type FieldError, invalidFields, Problem } from "../../../core/model/problem.ts";
 import type { NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
@@ -93,7 +93,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
   async function make(wanted: NewAccount): Promise<User> {
     const username = normalName(wanted.username);
     const errors = [...nameErrors(username), ...passwordErrors(wanted.password), ...keyErrors(wanted.keys)];
-    if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+    if (errors.length > 0) throw invalidFields(errors);
     const password = await passwords.hash(wanted.password);
     const keys = [...new Set(wanted.keys)];
     const access = wanted.access === "read" && { access: wanted.access };
@@ -172,7 +172,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
       const errors = password === undefined ? [] : passwordErrors(password);
       if (password === undefined && totp === undefined && access === undefined)
         errors.push({ path: "", message: RESET_RULE });
-      if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+      if (errors.length > 0) throw invalidFields(errors);
       const hash = password === undefined ? undefined : await passwords.hash(password);
       const what = [
         password === undefined ? [] : ["password"],
