@@ -7,19 +7,19 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { Route, RouteReply } from "../../ports/route.ts";
 import { createTrust, peerOf } from "../http/client-address.ts";
-import { Gone, HeldBody, readBody } from "../http/body.ts";
+import { Gone, hasBody, HeldBody, readBody } from "../http/body.ts";
 import { createBodyBudget } from "../http/body-budget.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { describeGateway } from "./description.ts";
 import { limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
-import { checkBody, hasUpload, openUpload } from "./upload.ts";
+import { checkBody, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
 import { createLoopCheck } from "./refuse-loop.ts";
 import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
 import { type Answering, createUpstream, type Upstream, type UpstreamOptions } from "./upstream.ts";
-import { envelope, problemOf } from "../http/reply.ts";
+import { envelope, GO_SLOWER, problemOf } from "../http/reply.ts";
 
 export interface GatewayDeps {
   /** Names of limit rows: those under `/v1` are the operations. */
@@ -80,7 +80,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const verdict = await limits.check(row, callers, { busyMs });
     if (verdict?.code === undefined) return verdict;
     const busy = verdict.code === "PROVIDER_BACKPRESSURE";
-    const detail = busy ? UPSTREAM_BUSY : "Wait as long as Retry-After says, then go on slower.";
+    const detail = busy ? UPSTREAM_BUSY : GO_SLOWER;
     const { retryAfter = WAIT_MIN_S } = verdict;
     throw new Problem(verdict.code, detail, { retryAfter, headers: limitsOnly(verdict.headers) });
   }
@@ -91,7 +91,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
    */
   async function placed(call: Call, callers: readonly string[], end: AbortController): Promise<Placed> {
     const { req } = call;
-    if (!hasUpload(req)) return { place: places.take(callers, false) ?? full() };
+    if (!hasBody(req)) return { place: places.take(callers, false) ?? full() };
     const place = places.take(callers, true);
     if (place !== undefined) {
       const body = openUpload(req, BODY_BYTES, (error) => end.abort(error), place.uploaded);

@@ -10,8 +10,9 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
+import { limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
-import { envelope } from "../http/reply.ts";
+import { envelope, GO_SLOWER } from "../http/reply.ts";
 
 export interface LimitsCheckDeps {
   /** What the proxy sends as `Authorization: Bearer`. */
@@ -125,9 +126,7 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       return { ...reply, headers: { ...headers } };
     }
     if (denied !== undefined) return { status: denied, headers: { ...headers, [CODE]: code } };
-    const { "Retry-After": _, ...rest } = headers;
-    const detail = "Wait as long as Retry-After says, then go on slower.";
-    throw new Problem(code, detail, { retryAfter, headers: { ...rest, [CODE]: code } });
+    throw new Problem(code, GO_SLOWER, { retryAfter, headers: { ...limitsOnly(headers), [CODE]: code } });
   }
 
   const named: Route = {

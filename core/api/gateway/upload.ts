@@ -2,20 +2,14 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { Problem } from "../../model/problem.ts";
-import { Gone } from "../http/body.ts";
-
-/** Most bytes that are read and thrown away of a body that is not wanted any more. */
-const DRAINED = 16 * 1024 * 1024;
-
-export const hasUpload = (req: IncomingMessage): boolean =>
-  req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
+import { DRAINED, Gone, hasBody } from "../http/body.ts";
 
 /**
  * Whether the body may come: transfer codings beyond chunked have been refused with the head already.
  * @throws Problem for a body that is announced as too long, or where none belongs
  */
 export function checkBody(req: IncomingMessage, maxBytes: number): void {
-  if (hasUpload(req) && (req.method === "GET" || req.method === "HEAD")) {
+  if (hasBody(req) && (req.method === "GET" || req.method === "HEAD")) {
     // Servers that expect none take it for the next request on the connection.
     const errors = [{ path: "", message: "must not be there" }];
     throw new Problem("VALIDATION_FAILED", `Send a ${req.method} without a body.`, { errors, ...CLOSE });

@@ -94,6 +94,9 @@ class Pieces {
   }
 }
 
+/** Most bytes of a body that is not wanted which are read and thrown away. */
+export const DRAINED = 16 * 1024 * 1024;
+
 const CLOSE = { Connection: "close" } as const;
 const tooLarge = (maxBytes: number): Problem =>
   new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
@@ -104,6 +107,9 @@ export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
 }
 /** The length that the body is said to have; 0 where it comes in chunks. */
 const announcedBy = (req: IncomingMessage): number => Number(req.headers["content-length"] ?? 0);
+/** Whether a request brings a body along. */
+export const hasBody = (req: IncomingMessage): boolean =>
+  req.headers["transfer-encoding"] !== undefined || announcedBy(req) > 0;
 /** Why the body is refused before it is read; undefined when it is not. */
 export const overlong = (req: IncomingMessage, maxBytes: number): Problem | undefined =>
   announcedBy(req) > maxBytes ? tooLarge(maxBytes) : undefined;

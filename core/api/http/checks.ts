@@ -7,9 +7,10 @@ import { type FieldError, invalidFields, Problem } from "../../model/problem.ts"
 import type { Auth, Principal } from "../../ports/auth.ts";
 import { isSteppedUp, stepUpChallenge, type StepUpRule } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { hasBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { fieldMessage } from "./field-messages.ts";
-import { checkAccept, hasBody, readJson } from "./json-body.ts";
+import { checkAccept, readJson } from "./json-body.ts";
 import type { AnyOperation, OperationRequest } from "./operation.ts";
 
 export const notFound = (): Problem => new Problem("NOT_FOUND", "There is no such resource.");
@@ -37,7 +38,7 @@ export async function readAsk(
 ): Promise<OperationRequest<unknown, unknown>> {
   checkAccept(call, spec.reply.type ?? "application/json");
   const errors: FieldError[] = [];
-  const sent = spec.body === undefined || (spec.bodyOptional && !hasBody(call)) ? undefined : await readJson(call);
+  const sent = spec.body === undefined || (spec.bodyOptional && !hasBody(call.req)) ? undefined : await readJson(call);
   const body = spec.body === undefined ? undefined : parsed(spec.body, sent === undefined ? {} : sent.value, errors);
   const query = readQuery(spec, call, errors);
   if (errors.length > 0) throw invalidFields(errors);

@@ -11,12 +11,6 @@ const LONGEST_PATH = 512;
 
 const invalid = (detail: string): Problem => new Problem("INVALID_JSON", detail);
 
-/** True when the request brings a body along. */
-export function hasBody(call: Call): boolean {
-  const { headers } = call.req;
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-}
-
 export interface JsonBody {
   readonly value: unknown;
   /** What was sent, character for character. */
@@ -76,7 +70,6 @@ function checkMedia(call: Call): void {
   }
 }
 
-/** The body is not read: the connection cannot be used again. */
 const unsupported = (detail: string): Problem =>
   new Problem("UNSUPPORTED_MEDIA_TYPE", detail, { headers: { Accept: "application/json" } });
 

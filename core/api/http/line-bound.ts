@@ -3,9 +3,9 @@ import type { Clock } from "../../ports/clock.ts";
 
 const WINDOW_MS = 60_000;
 /** Lines a minute of one group: a flood of it must neither fill the disk nor hide the others. */
-export const LINES_OF_ONE = 20;
+const LINES_OF_ONE = 20;
 /** Lines a minute of all groups together; so many groups are remembered at most. */
-export const LINES_OF_ALL = 200;
+const LINES_OF_ALL = 200;
 
 /** Says whether a line of this group may be written. Its minute counts it then. */
 export type LineBound = (group: string) => boolean;

@@ -13,7 +13,7 @@ import type { Call } from "./call.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
 import { createLineBound } from "./line-bound.ts";
 import type { AnyOperation } from "./operation.ts";
-import { envelope, problemOf, problemReply } from "./reply.ts";
+import { envelope, GO_SLOWER, problemOf, problemReply } from "./reply.ts";
 
 export interface PipelineDeps extends Pick<CheckDeps, "stepUp"> {
   readonly clock: Clock;
@@ -243,9 +243,7 @@ class Refused extends Problem {
   readonly verdict: LimitVerdict;
   readonly principal: Principal | undefined;
   constructor(verdict: LimitVerdict, principal?: Principal) {
-    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
-      retryAfter: verdict.retryAfter,
-    });
+    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", GO_SLOWER, { retryAfter: verdict.retryAfter });
     this.verdict = verdict;
     this.principal = principal;
   }

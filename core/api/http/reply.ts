@@ -3,6 +3,7 @@ import { ConflictError, DamagedRecordError, StorageError } from "../../model/err
 import { listedErrors, Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
 import type { RouteReply } from "../../ports/plugin.ts";
+import { DRAINED } from "./body.ts";
 import type { Call } from "./call.ts";
 
 /** What an operation answers with: `data`, or `text`, the JSON text of `data` where bytes must stay as they are. */
@@ -32,6 +33,9 @@ export function envelope(answer: HttpAnswer, now: number): RouteReply {
     body: `{"data":${data},"meta":{"timestamp":"${isoTime(now)}"${cursor}${searched}${warned}}}`,
   };
 }
+
+/** What a caller beyond its limits is to do. */
+export const GO_SLOWER = "Wait as long as Retry-After says, then go on slower.";
 
 /** The problem that stands for an error: no text of an exception reaches the client, and no stack. */
 export function problemOf(error: unknown): Problem {
@@ -146,9 +150,6 @@ export function lateBody(call: Call, body: RouteReply["body"]): ReadableStream<U
     cancel: () => left.abort(),
   });
 }
-
-/** Most bytes of a refused body that are read and thrown away. */
-const DRAINED = 16 * 1024 * 1024;
 
 /**
  * Resolves when the rest of a request has come whose body is not wanted. Closing at once would reset the connection, and

@@ -14,7 +14,7 @@ import { deliveryStatuses } from "./statuses.ts";
 import { namesOf, subscriptionName } from "./subscription-names.ts";
 import { attemptView } from "./views.ts";
 
-export const ATTEMPTS_PATH = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
+const ATTEMPTS_PATH = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
 
 /** An attempt with its event and its delivery. */
 const foundAttempt = attempt

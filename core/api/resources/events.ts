@@ -12,7 +12,7 @@ import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, type Receivers, refuseResting } from "./expected-receivers.ts";
 import { eventsQuery } from "./events-query.ts";
-import { DEFAULT_LIMIT, eventQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
+import { DEFAULT_LIMIT, MAX_LIMIT, pageQuery, replayBody } from "./schemas.ts";
 import { listedEvent } from "./listed-event.ts";
 import { replayed, shownEvent } from "./shapes.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
@@ -82,7 +82,7 @@ export function eventOperations(
       summary: "Show an event with its data and its deliveries, a page of them",
       tag,
       portal: true,
-      query: eventQuery,
+      query: pageQuery,
       reply: { status: 200, data: shownEvent, paged: true },
       async handle({ keyId, params, query }) {
         const { cursor, limit = MAX_LIMIT } = query;

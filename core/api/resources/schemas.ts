@@ -239,8 +239,6 @@ export const paging = {
 };
 
 export const pageQuery = z.strictObject(paging);
-/** Of the deliveries of one event. */
-export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
 export const streamQuery = z.strictObject({
   since: moment.optional().meta({
