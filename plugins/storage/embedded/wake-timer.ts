@@ -6,10 +6,7 @@ import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface WakeTimer {
-  /**
-   * Has `due` called with the subscription queue at that time (the queue's), or soon after. The time is the last of its
-   * `timers`, and is taken off there.
-   */
+  /** Has `due` called with the subscription queue at that time (the queue's), or soon after, unless it is called sooner. */
   set(at: number, queue: SubscriptionQueue): void;
   /** Calls `due` for every subscription queue whose time has come. */
   look(now: number): void;
@@ -25,8 +22,8 @@ export function wakeTimer(
   clock: Pick<Clock, "sleep">,
   time: Timeline,
   due: (queue: SubscriptionQueue) => void,
+  times = heap<SubscriptionQueue>(),
 ): WakeTimer {
-  const times = heap<SubscriptionQueue>();
   const waiters = new Waiters();
   let notified = false;
   let closed = false;
@@ -72,6 +69,8 @@ export function wakeTimer(
     look,
     notify,
     set(at, queue) {
+      if (at >= (queue.timers.at(-1) ?? Number.POSITIVE_INFINITY)) return;
+      queue.timers.push(at);
       times.push(at, queue);
       arm();
     },

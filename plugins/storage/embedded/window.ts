@@ -140,8 +140,6 @@ export function createWindow(deps: {
         return;
       }
       ready.delete(queue);
-      if (next >= (queue.timers.at(-1) ?? Number.POSITIVE_INFINITY)) return;
-      queue.timers.push(next);
       timer.set(next, queue);
     },
     hold(queue, due, at) {
