@@ -13,9 +13,9 @@ const time = (ms: number): string => String(Math.max(0, Math.floor(ms))).padStar
 /** `event:<key>:<ordinal>` → event record. */
 export const eventKey = (keyId: string, ordinal: string): string => `event:${part(keyId)}:${ordinal}`;
 export const eventsOf = (keyId: string): string => `event:${part(keyId)}:`;
-/** `eventid:<key>:<id>` → ordinal; only for ids that the publisher chose. */
 /** The prefix of the ids that publishers chose on a key. */
 export const eventIdsOf = (keyId: string): string => `eventid:${part(keyId)}:`;
+/** `eventid:<key>:<id>` → ordinal; only for ids that the publisher chose. */
 export const eventIdKey = (keyId: string, id: string): string => `eventid:${part(keyId)}:${part(id)}`;
 
 /** `delivery:<sub>:<ordinal>` → delivery record; absent until the first attempt has ended. */

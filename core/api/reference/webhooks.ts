@@ -50,7 +50,7 @@ export const deliveredHeaders = z.object({
   "webhook-id": text("The event's id.", "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"),
   "webhook-timestamp": count("When this attempt was signed, in epoch seconds.", "1767225600"),
   "webhook-signature": text(
-    "Standard Webhooks: `v1,` and the HMAC-SHA256 of `webhook-id.webhook-timestamp.body` in base64. The key is what stands behind `whsec_`, decoded. One for each secret that is live, with spaces between them.",
+    "Standard Webhooks: `v1,` and the HMAC-SHA256 of `webhook-id.webhook-timestamp.body` in base64. The key is what stands behind `whsec_`, decoded. One for each secret that is live, with spaces between them. Where the relay signs with Ed25519 too, `v1a,` and that signature follow, for the keys of `/.well-known/relay-keys`.",
     "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
   ),
   "X-Relay-Event": text("The name of the event.", "deposit:paid"),
@@ -87,7 +87,7 @@ export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): 
       operationId: "receiveEvent",
       summary: "An event, sent to the URL of each subscription that lists its name",
       description:
-        "Check one of the two signatures over the raw body before you parse it, and compare in constant time. An answer that is no 2xx is tried again, up to 5 times in all; then the delivery is `failed` and can be replayed.",
+        "Check one of the two signatures over the raw body before you parse it, and compare in constant time. An answer that is no 2xx is tried again, up to 5 times in all; then the delivery is `failed` and can be replayed. A subscription with a transform gets the body that its transform makes instead.",
       tags: ["Deliveries"],
       security: [],
       parameters: parameters("header", allHeaders(repeated), schemas),

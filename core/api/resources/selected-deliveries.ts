@@ -9,7 +9,7 @@ import { type AnyOperation, operation } from "../http/operation.ts";
 import { probe, refuseResting } from "./expected-receivers.ts";
 import { cancel, tryNow, type PendingDeps } from "./pending.ts";
 
-/** Most entries of one request, and most deliveries that it changes: each is a commit. */
+/** Most entries of one request, and most deliveries that it tries or cancels: each is a commit. A replay has far fewer. */
 const MOST = 100;
 const MOST_DELIVERIES = 200;
 
@@ -34,7 +34,7 @@ const result = z.strictObject({
   more: z
     .literal(true)
     .optional()
-    .meta({ description: `There may be more: one request changes ${MOST_DELIVERIES} deliveries at most.` }),
+    .meta({ description: `There may be more: one request tries or cancels ${MOST_DELIVERIES} deliveries at most.` }),
   code: z.string().optional().meta({ description: "Why it was not done to (all of) them; a code of the errors." }),
   detail: z.string().optional(),
 });
