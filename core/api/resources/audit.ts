@@ -82,16 +82,16 @@ export function auditOperations(deps: {
         const list = `audit:${keyId}:${whole}${narrowed ? `:${JSON.stringify(filter)}` : ""}`;
         const place = cursors.read(cursor, list);
         const most = narrowed ? LOOKS : limit;
-        const read = async (shelf: string): Promise<readonly Row[]> => {
-          const after = place === undefined ? undefined : auditKey(shelf, place);
-          const found = await storage.range(auditOf(shelf), { after, limit: most + 1, reverse: true });
+        const read = async (trail: string): Promise<readonly Row[]> => {
+          const after = place === undefined ? undefined : auditKey(trail, place);
+          const found = await storage.range(auditOf(trail), { after, limit: most + 1, reverse: true });
           return found.map(({ key, value }) => ({
             ordinal: ordinalOf(key),
             line: lineOf(key, value),
           }));
         };
-        const shelves = await Promise.all((whole ? [keyId, WHOLE_RELAY] : [keyId]).map(read));
-        const rows = shelves.flat().toSorted((a, b) => (a.ordinal < b.ordinal ? 1 : -1));
+        const trails = await Promise.all((whole ? [keyId, WHOLE_RELAY] : [keyId]).map(read));
+        const rows = trails.flat().toSorted((a, b) => (a.ordinal < b.ordinal ? 1 : -1));
         const looked = rows.slice(0, most);
         const page = looked.filter(({ line }) => matches(filter, line)).slice(0, limit);
         const last = (page.length === limit ? page : looked).at(-1);

@@ -40,9 +40,9 @@ export function backupOperations(deps: {
         if (running) throw new Problem("CONFLICT", "A backup is being taken already.");
         if (call.method !== "HEAD") {
           running = true;
-          const deed = { action: "backup.taken", target: "relay" } as const;
-          const told = storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), deed)]);
-          await told.catch((error: unknown) => {
+          const entry = { action: "backup.taken", target: "relay" } as const;
+          const noted = storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), entry)]);
+          await noted.catch((error: unknown) => {
             running = false;
             throw error;
           });
@@ -59,7 +59,7 @@ export function backupOperations(deps: {
             try {
               for await (const part of backupLines(storage, { storage: storage.name ?? "", at: clock.now() })) {
                 if (signal.aborted) return;
-                if (!res.write(part)) await room(res, signal, clock);
+                if (!res.write(part)) await drained(res, signal, clock);
               }
               res.end();
             } catch (error) {
@@ -80,7 +80,7 @@ export function backupOperations(deps: {
 class Stalled extends Error {}
 
 /** Until the client has taken what was written. @throws Stalled when it does not */
-async function room(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
+async function drained(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
   const over = new AbortController();
   const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {
     throw new Stalled("the client takes nothing");

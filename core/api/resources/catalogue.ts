@@ -42,14 +42,14 @@ export function catalogueOperations(deps: {
 
   /** Names used on keys of the token, from `after` on: of each key as many as are asked for, so that none is passed over. */
   async function namesInUse(owned: readonly string[] | "*", after: string | undefined, limit: number) {
-    const shelves: readonly ((name: string) => string)[] =
+    const keysOf: readonly ((name: string) => string)[] =
       owned === "*"
         ? [typeKey]
         : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => keyTypeKey(keyId, name));
     const names = new Set<string>();
     // One after the other: a token may own a thousand keys.
-    for (const shelf of shelves) {
-      const rows = await storage.range(shelf(""), { after: after && shelf(after), limit });
+    for (const keyOf of keysOf) {
+      const rows = await storage.range(keyOf(""), { after: after && keyOf(after), limit });
       for (const { key } of rows) names.add(parseTypeKey(key));
     }
     return names;

@@ -36,7 +36,7 @@ export function deliveryOperations(
   const { history, replay, subscriptionCache, storage, cursors, clock, ordinal } = deps;
 
   /** The audit line is stored first: the replay is many commits, and each must be on the trail. */
-  async function tell(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
+  async function noteReplay(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
     if (asked.dryRun) return;
     const detail = `at most ${asked.limit}, ${asked.perSecond} a second`;
     const line = { action: "deliveries.replayed", target, detail } as const;
@@ -104,7 +104,7 @@ export function deliveryOperations(
           throw new Problem("NOT_REPLAYABLE", "The subscription is not active.");
         }
         if (!body.dryRun) refuseResting(deps, [subscription.id]);
-        await tell(keyId, subscription.id, actor, body);
+        await noteReplay(keyId, subscription.id, actor, body);
         return { data: await replayAll([subscription], body) };
       },
     }),
@@ -122,7 +122,7 @@ export function deliveryOperations(
         const active = (await subscriptionCache.of(keyId)).filter(({ status }) => status === "active");
         const ids = active.map(({ id }) => id);
         if (!body.dryRun) refuseResting(deps, ids);
-        await tell(keyId, keyId, actor, body);
+        await noteReplay(keyId, keyId, actor, body);
         return { data: await replayAll(active, body) };
       },
     }),
