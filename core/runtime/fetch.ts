@@ -1,4 +1,5 @@
 /** Fetches control traffic (JWKS, probes): ofetch over the guarded connector, without redirects and proxy variables. */
+import { openedLate } from "../model/opened-late.ts";
 import type { Connect, FetchOptions, FetchReply, PluginContext } from "../ports/plugin.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -6,8 +7,6 @@ const MAX_BYTES = 65_536;
 
 /** @throws the connector's ConnectError, a TimeoutError, or an Error when the answer is longer than allowed */
 export function createFetch(connect: Connect): { readonly fetch: PluginContext["fetch"]; dispose(): Promise<void> } {
-  let opened: Promise<Opened> | undefined;
-
   // Loaded at the first call, as most relays have no control traffic.
   async function open(): Promise<Opened> {
     const [{ createFetch }, undici] = await Promise.all([import("ofetch"), import("undici")]);
@@ -28,14 +27,10 @@ export function createFetch(connect: Connect): { readonly fetch: PluginContext["
     return { call: createFetch({ fetch: guarded as unknown as typeof globalThis.fetch }), close: () => agent.close() };
   }
 
+  const opened = openedLate(open, (one) => one.close());
   return {
-    async fetch(url, options = {}) {
-      opened ??= open();
-      return read(await opened, url, options);
-    },
-    async dispose() {
-      await (await opened)?.close();
-    },
+    fetch: async (url, options = {}) => read(await opened.use(), url, options),
+    dispose: opened.close,
   };
 }
 

@@ -1,5 +1,6 @@
 /** Sends requests to the upstream over kept connections, with one deadline for each whole exchange. */
 import type { Pool } from "undici";
+import { openedLate } from "../../model/opened-late.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
 import { withoutInformational } from "./informational.ts";
@@ -45,7 +46,6 @@ export function createUpstream({
 }: UpstreamOptions): Upstream {
   const prefix = url.pathname.replace(/\/+$/, "");
   const end = new AbortController();
-  let opened: Promise<Pool> | undefined;
 
   // undici is loaded at the first request.
   async function open(): Promise<Pool> {
@@ -64,6 +64,8 @@ export function createUpstream({
       },
     });
   }
+
+  const pooled = openedLate(open, (pool) => pool.destroy());
 
   async function dial(): ReturnType<Connect> {
     const tls = url.protocol === "https:";
@@ -92,7 +94,7 @@ export function createUpstream({
 
   /** Resolves when nothing of the request is left anywhere. `told` may be called more than once: the first counts. */
   async function exchange(request: UpstreamRequest, signal: AbortSignal, told: Told): Promise<void> {
-    const pool = await (opened ??= open());
+    const pool = await pooled.use();
     await within(deadlineMs, async (deadline) => {
       for (let again = mayRepeat(request); ; again = false) {
         const one = new UpstreamExchange(pool, request);
@@ -126,7 +128,7 @@ export function createUpstream({
     },
     async dispose() {
       end.abort(new Error("the gateway is closed"));
-      await (await opened)?.destroy();
+      await pooled.close();
     },
   };
 }
