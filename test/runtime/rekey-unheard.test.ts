@@ -48,3 +48,16 @@ describe("a second rekey", () => {
     expect(existsSync(file("master.next"))).toBe(false);
   });
 });
+
+describe("a rekey under way", () => {
+  it("holds up no stop, though the auth plug-in never says that its secrets are sealed", async () => {
+    const clock = systemClock();
+    const dataDir = testFolder();
+    const storage = await memory().setup(pluginContext(clock, dataDir));
+    const keys = makeKeys({ master: key(1), signing: key(9), publishToken: "x" });
+    const auth = { reseal: () => new Promise<number>(() => undefined) };
+    const rekey = createRekey({ keys, storage, auth, clock, log: quietLog(), dataDir, settleMs: 1, waitMs: 1 });
+    expect((await rekey.run({ sub: "op" })).state).toBe("running");
+    await rekey.stop();
+  });
+});

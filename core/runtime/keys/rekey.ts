@@ -5,6 +5,7 @@ import type { Actor } from "../../model/audit.ts";
 import { createReseal } from "../../subscriptions/reseal.ts";
 import { ConflictError, StartError } from "../../model/errors.ts";
 import { metaKey } from "../../model/keys.ts";
+import { unlessAborted } from "../../model/within.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
@@ -85,7 +86,9 @@ export function createRekey(deps: RekeyDeps): Rekey {
     for (let clean = 0; clean < 2; clean++) {
       if (clean > 0) await clock.sleep(clock.now() + settleMs, stopping.signal);
       const came = await reseal(stopping.signal);
-      await auth.reseal?.();
+      // What a plug-in still seals after a stop it seals in vain: the next run goes on.
+      await unlessAborted(stopping.signal, Promise.resolve(auth.reseal?.()));
+      stopping.signal.throwIfAborted();
       sealed += came.sealed;
       if (came.unreadable.length > 0) return { state: "blocked", sealed, unreadable: came.unreadable.slice(0, SHOWN) };
       if (came.sealed > 0) clean = 0;
