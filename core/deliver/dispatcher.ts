@@ -1,4 +1,4 @@
-/** The worker: claims due deliveries, runs each in a slot, and gives back what it cannot finish. */
+/** Claims due deliveries, runs each in a slot, and gives back what it cannot finish. */
 import { setNewest } from "../model/bounded-map.ts";
 import { within } from "../model/within.ts";
 import { setMaxListeners } from "node:events";
@@ -21,7 +21,7 @@ const SHORT_RESTS = 5;
 const LONGEST_REST_MS = 900_000;
 /** Most deliveries of which that is counted. */
 const BROKEN_HELD = 10_000;
-/** How long the worker waits when the queue itself fails, ms. */
+/** How long the dispatcher waits when the queue itself fails, ms. */
 const QUEUE_REST_MS = 500;
 const BATCH = 128;
 /**

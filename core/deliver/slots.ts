@@ -2,12 +2,11 @@
  * Shares out slots: how many attempts may be in flight, in all and per subscription, so that nobody is starved.
  *
  * - Receivers are served in bands by how fast they answer. Each band holds at most a part of all slots (`SHARES`): slow
- * ones
- *   together less than half, so that a quick one finds a slot at once.
+ *   ones less than half, so that a quick one finds a slot at once.
  * - One key, or one origin, leaves a part of the slots free for others: of those for quick receivers, unless it is the
  *   only one, and of those for slow receivers.
  * - A subscription of which nothing is known has few attempts at once, which count with the slow ones.
- * - The queue holds back what does not fit; the order in which it comes is decided here (`SlotRoom`).
+ * - The queue holds back what does not fit; the order in which it comes is decided here (`SlotWaiters`).
  */
 import type { Clock } from "../ports/clock.ts";
 import { Holding, SlotLedger, type SlotRequest } from "./slot-ledger.ts";

@@ -6,8 +6,8 @@ export interface Unescaped {
   readonly at: readonly number[] | undefined;
 }
 
-/** The kinds of escapes, and all of them at once: a value with what looks like one kind is found by another. */
-export const KINDS = {
+/** The kinds of escapes. Each is resolved by itself: a value may contain what looks like an escape of another kind. */
+const KINDS = {
   json: /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|\\(["'/\\])/gi,
   html: /&#x([0-9a-f]{1,6});|&#(\d{1,7});|&(amp|lt|gt|quot|apos|sol|plus|equals|colon|lowbar);/gi,
   url: /%([0-9a-f]{2})/gi,
