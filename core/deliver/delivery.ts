@@ -90,7 +90,8 @@ export class DeliveryRun {
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const loaded = this.#loaded ?? (await eventCache.load(keyId, ordinal));
-    let named = cycle > 0;
+    // A record that agrees with the line proves that the delivery is one of the event's.
+    let named = cycle > 0 || this.#delivery !== undefined;
     try {
       named ||= await recipients.has(loaded.event, subscriptionId);
     } catch (error) {
