@@ -112,6 +112,13 @@ export function addBucket(into: StatsBucket, from: StatsBucket): void {
   for (const [id, pending] of from.backlog) readCounts(into, id, pending);
 }
 
+/** Adds up what was counted on a key under one id, without refusals, which count at once, and readings. */
+export function addSums(into: StatsBucket, from: StatsBucket, id: string): void {
+  into.accepted += from.accepted;
+  for (const counts of from.subs.values()) addCounts(countsOf(into, id), counts);
+  for (const count of from.filtered.values()) countFiltered(into, id, count);
+}
+
 /** The content of a row, without zeros. A subscription: its four counts, then pairs of cell and count. */
 interface Row {
   readonly a?: number;

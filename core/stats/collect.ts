@@ -53,7 +53,7 @@ export const EVERY = "all";
 
 const FLUSH_MS = 10_000;
 const SWEEP_MS = 86_400_000;
-/** Keys held in memory; what happens on other keys meanwhile is not counted. */
+/** Keys held in memory; what happens on others meanwhile is counted for the whole relay alone. */
 const MOST_KEYS = 20_000;
 const IDLE_MS = 3_600_000;
 /** How far pending deliveries of one subscription are counted, and for how many subscriptions a minute. */
@@ -67,6 +67,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   let node = newName();
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
+  /** What was counted since the last write on keys for which there is no room. */
+  let others = tally.newBucket();
   const rows = createRollups(deps);
   let flushedAt = clock.now();
   let settledAt = flushedAt;
@@ -79,8 +81,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   function of(keyId: string): StatsBucket {
     let one = live.get(keyId);
     if (one === undefined) {
-      one = newLive(flushedAt);
-      if (live.size < MOST_KEYS) live.set(keyId, one);
+      if (live.size >= MOST_KEYS) return others;
+      live.set(keyId, (one = newLive(flushedAt)));
     }
     return one.delta;
   }
@@ -92,11 +94,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     const hour = one.current.get("1h")?.at;
     one.delta = tally.newBucket();
     one.activeAt = at;
-    if (one !== whole) {
-      whole.delta.accepted += delta.accepted;
-      for (const counts of delta.subs.values()) tally.addCounts(tally.countsOf(whole.delta, EVERY), counts);
-      for (const count of delta.filtered.values()) tally.countFiltered(whole.delta, EVERY, count);
-    }
+    if (one !== whole) tally.addSums(whole.delta, delta, EVERY);
     for (const grain of ALL_GRAINS) {
       const from = bucketStart(grain, at);
       let bucket = one.current.get(grain);
@@ -164,6 +162,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         // Many keys make many rows: give other work a turn in between.
         if (++done % SLICE === 0) await rows.write();
       }
+      tally.addSums(whole.delta, others, EVERY);
+      others = tally.newBucket();
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
       await rows.write();
       for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain));

@@ -54,6 +54,24 @@ function build(storage: Shelf = shelf(), clock = testClock()) {
 const statsRows = ({ rows }: Shelf): string[] => [...rows.keys()].filter((key) => key.startsWith("stats:"));
 const total = (column: readonly (number | null)[]): number => column.reduce<number>((sum, one) => sum + (one ?? 0), 0);
 
+it("the relay's own figures count the keys for which there is no room, too", async () => {
+  const storage = shelf();
+  // Rows are looked for under each key: nothing there, so that it takes no time.
+  storage.range = async () => [];
+  const { figures, stats, tried } = build(storage);
+  for (let n = 0; n < 20_500; n++) figures.accepted({ keyId: `other_${n}`, subscriptionIds: ["sub_x"] });
+  tried("delivered", 5);
+  figures.filtered("key_1", ["sub_a"]);
+  await figures.flush();
+  expect((await stats.ofRelay("1h")).totals).toMatchObject({
+    accepted: 20_500,
+    filtered: 1,
+    delivered: 1,
+    attempts: 1,
+  });
+  expect((await stats.ofKey("key_1", "1h")).totals).toMatchObject({ accepted: 0, delivered: 0 });
+});
+
 describe("latencies", () => {
   it("are within ten per cent of what was measured", () => {
     for (const ms of [1.5, 7, 48, 333, 2_000, 9_999, 29_000]) {
