@@ -76,3 +76,59 @@ it("sets one timer for a wait of hours, however often its subscription is held b
   expect(times.size).toBe(1);
   timer.close();
 });
+
+/** A queue whose every page is read through `gate`. */
+function gated(window: number, gate: (prefix: string) => Promise<void>) {
+  const clock = testClock();
+  const map = sortedMap();
+  const queue = createQueue({
+    clock,
+    async range(prefix, options) {
+      await gate(prefix);
+      return map.range(prefix, options);
+    },
+    commit: () => Promise.resolve(),
+    count: async (prefix) => map.count(prefix),
+    window,
+  });
+  const store = (name: string, lines: number): void => {
+    for (let n = 0; n < lines; n++) {
+      const one = due(name, n, clock.now());
+      map.set(dueKey(one), dueValue(one));
+    }
+  };
+  return { queue, store };
+}
+
+it("gives a claim the lines of one subscription while those of another are still being read", async () => {
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const { queue, store } = gated(40, (prefix) => gates.get(prefix)?.promise ?? Promise.resolve());
+  store("a", 100);
+  store("b", 100);
+  await queue.sweep();
+  for (const id of ["a", "b"]) gates.set(`due:sub_${id}:`, Promise.withResolvers());
+  expect(await claim(queue, { limit: 100 })).not.toEqual([]);
+  const second = claim(queue, { limit: 100 });
+  gates.get("due:sub_a:")?.resolve();
+  const served = await Promise.race([second, turns(20)]);
+  expect(new Set(served?.map(({ subscriptionId }) => subscriptionId))).toEqual(new Set(["sub_a"]));
+  gates.get("due:sub_b:")?.resolve();
+  await queue.close();
+});
+
+const turns = async (many: number): Promise<undefined> => {
+  for (let i = 0; i < many; i++) await turn();
+};
+
+it("lets other work have a turn while it reads pages of many subscriptions", async () => {
+  let pages = 0;
+  const { queue, store } = gated(2_000, async () => void pages++);
+  for (let n = 0; n < 500; n++) store(`sub${n}`, 10);
+  await queue.sweep();
+  pages = 0;
+  await claim(queue, { limit: 2_000 });
+  await new Promise((resolve) => void setImmediate(resolve));
+  expect(pages).toBeGreaterThan(0);
+  expect(pages).toBeLessThan(50);
+  await queue.close();
+});

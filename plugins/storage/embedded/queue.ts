@@ -146,9 +146,10 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       const leases: Lease[] = [];
       const taken = new Map<string, number>();
       take(request, taken, leases);
-      const fed = feeder.refill();
-      if (leases.length === 0 && fed !== undefined) {
-        await fed;
+      feeder.refill();
+      // What a page brings does not wait for the pages of all others.
+      for (let page; leases.length === 0 && (page = feeder.nextPage()) !== undefined;) {
+        await page;
         take(request, taken, leases);
       }
       if (leases.length >= request.limit && window.ready.size > 0) timer.notify();

@@ -13,12 +13,16 @@ import type { Timeline } from "./timeline.ts";
 const PAGE = 250;
 /** Most lines of one subscription that a sweep takes. */
 const SWEEP_SHARE = 100;
+/** Pages that are read in a row, before other work gets a turn. */
+const PAGES_A_TURN = 16;
 
 export interface Refill {
   /** Notes that a subscription queue has room, and that storage has more of it. */
   wantsMore(queue: SubscriptionQueue): void;
-  /** Reads pages for these queues in the background; undefined when there are none. The promise never rejects. */
-  refill(): Promise<void> | undefined;
+  /** Begins to read pages for these queues in the background. */
+  refill(): void;
+  /** Resolves when the next page is held, or the last one is; undefined when nothing is being read. Never rejects. */
+  nextPage(): Promise<void> | undefined;
   sweep(): Promise<number>;
   /** Whether every stored line is held, or known to come after those that are. */
   knowsAll(): boolean;
@@ -47,6 +51,8 @@ export function createRefill(deps: {
   const gone = new Set<string>();
   let reading = 0;
   let feeding: Promise<void> | undefined;
+  /** Made when a claim waits for the next page. */
+  let awaited: PromiseWithResolvers<void> | undefined;
   let sweeping: Promise<number> | undefined;
   let forgotten = false;
   let swept = false;
@@ -60,7 +66,13 @@ export function createRefill(deps: {
     } finally {
       reading--;
       if (reading === 0) gone.clear();
+      pageEnded();
     }
+  }
+
+  function pageEnded(): void {
+    awaited?.resolve();
+    awaited = undefined;
   }
 
   /** Returns the line of an entry, if the queue does not hold it. */
@@ -98,11 +110,14 @@ export function createRefill(deps: {
   }
 
   async function feedAll(): Promise<void> {
-    for (const queue of wantsMore) {
+    let pages = 0;
+    // Those that ask meanwhile are for the next time, so that this one ends.
+    for (const queue of [...wantsMore]) {
       if (closed || free() <= 0) break;
       wantsMore.delete(queue);
       if (queues.get(queue.id) !== queue) continue;
       await readOnce(queue).then(notify, () => later(queue));
+      if (++pages % PAGES_A_TURN === 0) await turn();
     }
     if (forgotten && free() > 0.5 && !closed) await sweep().catch(() => 0);
   }
@@ -154,7 +169,7 @@ export function createRefill(deps: {
       });
       if (length < PAGE) break;
       // Many subscriptions make many pages: give other work a turn in between.
-      await new Promise((resolve) => void setImmediate(resolve));
+      await turn();
     }
     enter(undefined);
     swept = true;
@@ -179,12 +194,13 @@ export function createRefill(deps: {
     left: () => search.watch(),
     refill() {
       search.look();
-      if (feeding !== undefined || (wantsMore.size === 0 && !(forgotten && free() > 0.5))) return feeding;
+      if (feeding !== undefined || (wantsMore.size === 0 && !(forgotten && free() > 0.5))) return;
       feeding = feedAll().finally(() => {
         feeding = undefined;
+        pageEnded();
       });
-      return feeding;
     },
+    nextPage: () => feeding && (awaited ??= Promise.withResolvers()).promise,
     sweep,
     knowsAll: () => swept && !forgotten,
     forgot() {
@@ -201,3 +217,5 @@ export function createRefill(deps: {
     },
   };
 }
+
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
