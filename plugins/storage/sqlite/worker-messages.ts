@@ -16,7 +16,7 @@ export interface WorkerBatch {
   readonly texts: readonly string[];
 }
 
-export type WorkerRequest = WorkerBatch | { readonly count: readonly [from: string, to: string] } | "close";
+export type WorkerRequest = WorkerBatch | "close";
 export type WorkerAnswer =
   | { readonly opened: true }
   /** The start is refused: the file is not ours, or of a newer version. */
@@ -24,5 +24,4 @@ export type WorkerAnswer =
   /** The batch is durable, except these commits, whose conditions on these keys did not hold. */
   | { readonly done: readonly (readonly [commit: number, keys: readonly string[]])[] | undefined }
   | { readonly fault: StorageFault; readonly message: string }
-  | { readonly count: number }
   | { readonly closed: true };

@@ -180,13 +180,9 @@ function disconnect(): void {
   open = undefined;
 }
 
-function answer(ask: Exclude<WorkerRequest, "close">): WorkerAnswer {
+function answer(batch: WorkerBatch): WorkerAnswer {
   try {
-    if ("codes" in ask) return write(ask);
-    open ??= connect();
-    const [from, to] = ask.count;
-    const rows = open.db.prepare("SELECT count(*) AS n FROM line WHERE key >= ? AND key < ?").get(from, to);
-    return { count: rows?.["n"] as number };
+    return write(batch);
   } catch (error) {
     if (error instanceof Refused) return { refused: error.message };
     return failed(error);

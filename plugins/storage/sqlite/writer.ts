@@ -19,8 +19,6 @@ const AHEAD = 2;
 
 export interface Writer {
   commit(changes: readonly Change[]): Promise<void>;
-  /** Returns how many due lines have a key in `[from, to)`. */
-  count(from: string, to: string): Promise<number>;
   /** Ends after everything that was committed before. */
   close(): Promise<void>;
 }
@@ -29,10 +27,6 @@ interface Waiting {
   readonly changes: readonly Change[];
   readonly resolve: () => void;
   readonly reject: (reason: Error) => void;
-}
-interface Question {
-  readonly ask: Exclude<WorkerRequest, { readonly codes: readonly number[] }>;
-  readonly resolve: (answer: WorkerAnswer) => void;
 }
 
 /**
@@ -48,7 +42,6 @@ export async function openWriter(
 ): Promise<Writer> {
   let thread = await open();
   let waiting: Waiting[] = [];
-  const questions: Question[] = [];
   let asking = 0;
   let collecting = false;
   let opening: Promise<void> | undefined;
@@ -64,7 +57,7 @@ export async function openWriter(
   /** Sends what is enough for a batch; the rest when the thread would be idle without it. */
   function send(): void {
     while (asking < AHEAD && waiting.length >= ENOUGH) void sendBatch();
-    if (asking === 0 && !collecting && waiting.length + questions.length > 0) void sendRest();
+    if (asking === 0 && !collecting && waiting.length > 0) void sendRest();
   }
 
   /**
@@ -79,21 +72,12 @@ export async function openWriter(
       await new Promise((turned) => setImmediate(turned));
     }
     collecting = false;
-    if (asking > 0) return;
-    if (waiting.length > 0) await sendBatch();
-    else await sendQuestion();
+    if (asking === 0 && waiting.length > 0) await sendBatch();
   }
 
   async function sendBatch(): Promise<void> {
     const batch = gather();
     settle(batch, await ask(encode(batch)));
-    send();
-  }
-
-  async function sendQuestion(): Promise<void> {
-    const question = questions.shift();
-    if (question === undefined) return;
-    question.resolve(await ask(question.ask));
     send();
   }
 
@@ -150,26 +134,16 @@ export async function openWriter(
     written(changes);
   }
 
-  function put(ask: Question["ask"]): Promise<WorkerAnswer> {
-    return new Promise((resolve) => {
-      questions.push({ ask, resolve });
-      send();
-    });
-  }
-
   return {
     commit: (changes) =>
       new Promise((resolve, reject) => {
         waiting.push({ changes, resolve, reject });
         send();
       }),
-    async count(from, to) {
-      const answer = await put({ count: [from, to] });
-      if ("count" in answer) return answer.count;
-      throw errorOf(answer);
-    },
     async close() {
-      if (!thread.dead) await put("close");
+      // The thread answers in order, also one that is started for what still waits.
+      while (waiting.length > 0) void sendBatch();
+      await ask("close");
       await thread.end();
     },
   };
