@@ -4,7 +4,6 @@ import { hash } from "node:crypto";
 export interface VerifiedTokens<T> {
   get(token: string, now: number): T | undefined;
   set(token: string, value: T, now: number): void;
-  clear(): void;
 }
 
 /**
@@ -30,6 +29,5 @@ export function verifiedTokens<T>(capacity = 5_000, forMs = 60_000): VerifiedTok
       }
       held.set(keyOf(token), { value, until: now + forMs });
     },
-    clear: () => held.clear(),
   };
 }

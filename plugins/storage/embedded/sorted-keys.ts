@@ -24,20 +24,6 @@ export function prefixEnd(prefix: string): string | undefined {
 
 export class SortedKeys {
   #chunks: string[][] = [];
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Builds a set from many keys at once. */
-  static from(keys: Iterable<string>): SortedKeys {
-    const all = [...keys].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-    const made = new SortedKeys();
-    for (let at = 0; at < all.length; at += CHUNK) made.#chunks.push(all.slice(at, at + CHUNK));
-    made.#size = all.length;
-    return made;
-  }
 
   /** Returns false when it was there already. */
   add(key: string): boolean {
@@ -45,22 +31,15 @@ export class SortedKeys {
     const chunk = this.#chunks[index];
     if (chunk === undefined) {
       this.#chunks.push([key]);
-      this.#size = 1;
       return true;
     }
     // Keys mostly grow with time.
     const at = (chunk.at(-1) as string) < key ? chunk.length : lowerBound(chunk, key);
     if (chunk[at] === key) return false;
     chunk.splice(at, 0, key);
-    this.#size++;
     if (chunk.length > CHUNK * 2)
       this.#chunks.splice(index + 1, 0, chunk.splice(at === chunk.length - 1 ? CHUNK * 2 : CHUNK));
     return true;
-  }
-
-  has(key: string): boolean {
-    const chunk = this.#chunks[this.#chunkOf(key)];
-    return chunk !== undefined && chunk[lowerBound(chunk, key)] === key;
   }
 
   delete(key: string): boolean {
@@ -70,7 +49,6 @@ export class SortedKeys {
     const at = lowerBound(chunk, key);
     if (chunk[at] !== key) return false;
     chunk.splice(at, 1);
-    this.#size--;
     if (chunk.length === 0) this.#chunks.splice(index, 1);
     return true;
   }

@@ -34,10 +34,6 @@ export class Leaves {
     return this.#list.length;
   }
 
-  get all(): readonly Leaf[] {
-    return this.#list;
-  }
-
   /**
    * Reads the folders from the disk, and syncs their parents: an earlier run may have died before it did, and later
    * writes to the folders do not sync these.
