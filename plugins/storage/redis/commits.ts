@@ -5,8 +5,8 @@ import type { Change } from "../../../core/ports/storage.ts";
 import type { Channel } from "./channel.ts";
 import type { Kind, StepReply, BatchCalls } from "./batch-calls.ts";
 
-/** Ids of commits are remembered in sets of this length, longer than any repeat can take, ms. */
-const BUCKET_MS = 5_000;
+/** Ids of commits are remembered in sets, a new one after so many ms. Redis keeps each for 30 s: longer than a repeat takes. */
+const SET_MS = 5_000;
 /** The key that an outdated fan-out conflicts with. */
 const SUBSCRIPTIONS = "subscription:";
 const WATCHED = [SUBSCRIPTIONS, "control:"];
@@ -24,22 +24,28 @@ export interface Commits {
   withdraw(line: readonly string[], changes: readonly Change[]): Promise<void>;
 }
 
-export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
+export function commits(
+  step: BatchCalls,
+  clock: Pick<Clock, "monotonic">,
+  node: string,
+  channel: () => Channel,
+): Commits {
   let made = 0;
   /** Commits that may have happened: repeated with the same list, they are not made twice. */
   const uncertain = new WeakMap<readonly Change[], Identity>();
 
   function identity(changes: readonly Change[]): Identity {
-    const bucket = Math.floor(clock.now() / BUCKET_MS);
+    // No set of another node, and no time that can be set: whoever begins a set decides when all of it is forgotten.
+    const set = `${node}.${Math.floor(clock.monotonic() / SET_MS)}`;
     const known = changes.some(isNewEvent) ? channel().epoch : "";
-    return { id: `${node}.${(++made).toString(36)}`, bucket, known };
+    return { id: `${node}.${(++made).toString(36)}`, set, known };
   }
 
   async function run(kind: Kind, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
     const own = uncertain.get(changes) ?? identity(changes);
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
-    const head = [own.id, own.bucket, message, ...(kind === "commit" ? [own.known] : held)];
+    const head = [own.id, own.set, message, ...(kind === "commit" ? [own.known] : held)];
     let reply: StepReply;
     try {
       reply = await step(kind, [...head, ...changes.flatMap(flatten)]);
@@ -84,7 +90,8 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
 /** Identifies a commit when it is repeated. */
 interface Identity {
   readonly id: string;
-  readonly bucket: number;
+  /** The set in which Redis remembers it. */
+  readonly set: string;
   /** The epoch known when its events were fanned out; empty when it has none. */
   readonly known: string;
 }

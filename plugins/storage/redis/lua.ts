@@ -3,7 +3,7 @@
  * never stops a script that has begun to write, and writes its effects to the log and the replicas as one.
  *
  * All keys begin with one hash tag, KEYS[1], so that they live on one node of a cluster: `:r:<key>` record ·
- * `:i:<prefix>` keys with a prefix, in order · `:shelves` the prefixes · `:c:<time>` ids of recent commits ·
+ * `:i:<prefix>` keys with a prefix, in order · `:shelves` the prefixes · `:c:<node>.<time>` ids of recent commits ·
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal · `:q:leases` how
  * many · `:q:ready` subscriptions with something due, in the order of service · `:q:later` the others by their next
  * time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no due line is missing here ·
@@ -197,7 +197,7 @@ local function outdated(known, from, last)
 end
 
 ${LEASES}
--- False when a commit of this id was made already. Ids are kept in sets of five seconds each. The id that makes a set
+-- False when a commit of this id was made already. Ids of a node are kept in sets of five seconds each. The id that makes a set
 -- sets its expiry: a commit that is repeated late must not make a set that stays.
 local function remember(id, bucket)
   local key = P .. ':c:' .. bucket
