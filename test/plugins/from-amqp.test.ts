@@ -216,6 +216,22 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     expect(await waiting(queue)).toBe(1);
   });
 
+  it("keeps such a message itself where its headers and the reason are more than the client can write", async () => {
+    const [queue, dead] = [await newQueue(), await newQueue()];
+    await channel.assertExchange("small", "fanout");
+    await channel.bindQueue(dead, "small", "");
+    await send(queue, ["{"], { headers: { note: "x".repeat(65_500) } });
+    const { source, desk, store } = await openSource(fromAmqp(options(queue, { deadLetterExchange: "small" })), {
+      clock,
+    });
+    await source.start(desk.intake.accept, fsync);
+    await until(async () => store.rows.size === 1 && (await waiting(queue)) === 0);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+    expect(JSON.parse([...store.rows.values()][0] ?? "")).toMatchObject({ code: "INVALID_JSON", bytes: 1 });
+    expect([await waiting(queue), await waiting(dead)]).toEqual([0, 0]);
+  });
+
   it("says in /readyz that messages cannot be set aside, and goes on once they can", { timeout: 60_000 }, async () => {
     const queue = await newQueue();
     await channel.assertExchange("late", "fanout");

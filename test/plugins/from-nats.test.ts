@@ -258,6 +258,21 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     expect(desk.told).toEqual([]);
   });
 
+  it("keeps such a message itself where it is larger with the reason than the server takes", async () => {
+    const stream = await newStream();
+    await manager.streams.add({ name: `${stream}-dead`, subjects: [`dead.${stream}`] });
+    const most = connection.info?.max_payload ?? 0;
+    await client.publish(stream, "x".repeat(most));
+    const given = options(stream, { deadLetterSubject: `dead.${stream}` });
+    const { source, desk, store } = await openSource(fromNats(given), { clock });
+    await source.start(desk.intake.accept, fsync);
+    await drained(stream);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+    expect(JSON.parse([...store.rows.values()][0] ?? "")).toMatchObject({ code: "PAYLOAD_TOO_LARGE", bytes: most });
+    expect((await manager.streams.info(`${stream}-dead`)).state.messages).toBe(0);
+  });
+
   it("says in /readyz that no stream takes the dead-letter subject, and goes on once one does", async () => {
     const stream = await newStream({ ack_wait: 600e6 });
     await send(stream, ["{", "{", paid({ data: 1 })]);

@@ -1,9 +1,13 @@
 /** Publishes messages that hold no valid event to the dead-letter exchange, each with the reason in its headers. */
 import type { ChannelModel, ConsumeMessage } from "amqplib";
+import type { Poison } from "../messages/message.ts";
 import type { FromAmqpOptions } from "./options.ts";
 
-/** Resolves when RabbitMQ has confirmed the message, which is in a queue then. */
-export type DeadLetter = (message: ConsumeMessage, reason: Readonly<Record<string, string>>) => Promise<void>;
+/**
+ * Resolves when RabbitMQ has confirmed the message, which is in a queue then.
+ * @throws RangeError or TypeError when the client cannot write the headers: it never will
+ */
+export type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<void>;
 
 /**
  * Opens a channel of its own for them, with publisher confirms.

@@ -1,7 +1,7 @@
 /** An AMQP message in the words of all message sources. */
 import { hash } from "node:crypto";
 import type { ConsumeMessage, MessageProperties } from "amqplib";
-import type { RawMessage } from "../messages/message.ts";
+import type { Poison, RawMessage } from "../messages/message.ts";
 
 /** What settles the messages of one connection. */
 export interface Settlement {
@@ -11,8 +11,8 @@ export interface Settlement {
   reject(message: ConsumeMessage): void;
   /** Puts a message back into its queue. */
   giveBack(message: ConsumeMessage): void;
-  /** Resolves when the dead-letter exchange has passed the message on to a queue. */
-  deadLetter(message: ConsumeMessage, headers: Readonly<Record<string, string>>): Promise<void>;
+  /** Resolves when the dead-letter exchange has passed the message on to a queue, or it is kept here. */
+  deadLetter(message: AmqpMessage, poison: Poison): Promise<void>;
 }
 
 export interface AmqpMessage extends RawMessage {

@@ -11,11 +11,12 @@ import {
   type SessionSurroundings,
 } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
-import type { Settled } from "../messages/message.ts";
+import type { Poison, Settled } from "../messages/message.ts";
 import { checkedUrl, readingOf } from "../messages/options.ts";
+import { setAsideStore } from "../messages/set-aside.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { createAcknowledger } from "./acknowledge.ts";
-import { deadLetters } from "./dead-letters.ts";
+import { deadLetters, type DeadLetter } from "./dead-letters.ts";
 import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
 import { PROTOCOLS, type FromAmqpOptions } from "./options.ts";
 
@@ -25,9 +26,10 @@ const CLOSE_MS = 2_000;
 const HEARTBEAT_SECONDS = "15";
 
 export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect: typeof amqpConnect): Source {
-  const { clock } = ctx;
+  const { clock, log } = ctx;
   const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");
+  const { source } = reading;
   const url = new URL(checkedUrl("fromAmqp()", ctx.secret("url"), PROTOCOLS));
   if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
   const intake = createIntake<AmqpMessage>(ctx, {
@@ -36,7 +38,8 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     settle: settleEach(({ settlement }) => settlement, settleOn),
   });
 
-  const stuck = createStuck(ctx, reading.source);
+  const stuck = createStuck(ctx, source);
+  const kept = setAsideStore(ctx.storage, source);
 
   async function settleOn(settlement: Settlement, settled: readonly Settled<AmqpMessage>[]): Promise<void> {
     const stored: ConsumeMessage[] = [];
@@ -46,7 +49,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       if (fate.kind === "stored") stored.push(original);
       else if (fate.kind === "returned") settlement.giveBack(original);
       else if (deadLetterExchange === undefined) settlement.reject(original);
-      else setAside.push(settlement.deadLetter(original, { code: fate.code, detail: fate.detail }));
+      else setAside.push(settlement.deadLetter(message, fate));
     }
     settlement.acknowledge(stored);
     await Promise.all(setAside);
@@ -57,7 +60,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     const opening = connect(url.href, {
       ...options.tls,
       timeout: CONNECT_MS,
-      clientProperties: { connection_name: `relaybox ${reading.source}` },
+      clientProperties: { connection_name: `relaybox ${source}` },
     });
     await unlessAborted(stopping, opening);
     if (stopping.aborted) {
@@ -89,7 +92,7 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       });
       connected();
       const backlog = async () => (await channel.checkQueue(queue)).messageCount;
-      const watching = watchBacklog(ctx, reading.source, AbortSignal.any([over.signal, stopping]), backlog);
+      const watching = watchBacklog(ctx, source, AbortSignal.any([over.signal, stopping]), backlog);
       await unlessAborted(stopping, lost.promise);
       await watching;
       await endsWithin(clock, CLOSE_MS, channel.cancel(consumerTag));
@@ -115,13 +118,24 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       acknowledge,
       reject: (message) => refuse(message, false),
       giveBack: (message) => refuse(message, true),
-      async deadLetter(message, reason) {
-        if (!publisher) return refuse(message, false);
-        await stuck.insist(() => publisher(message, reason), ending);
-        channel.ack(message);
-        passOver(message);
+      async deadLetter(message, poison) {
+        const { original } = message;
+        if (!publisher) return refuse(original, false);
+        await stuck.insist(() => setAside(publisher, message, poison), ending);
+        channel.ack(original);
+        passOver(original);
       },
     };
+  }
+
+  async function setAside(publish: DeadLetter, message: AmqpMessage, poison: Poison): Promise<void> {
+    try {
+      await publish(message.original, poison);
+    } catch (error) {
+      if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
+      log.warn("a dead letter cannot be written: the message is kept here", { source, error: String(error) });
+      await kept.keep(message, poison, clock.now());
+    }
   }
 
   /** Closes a connection, whatever state it is in. */
@@ -131,11 +145,11 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     (connection.connection as { readonly stream?: { destroy(): void } }).stream?.destroy();
   }
 
-  const source = connectedSource(intake, clock, session);
-  return { ...source, readiness: () => source.readiness?.() ?? stuck.readiness() };
+  const connected = connectedSource(intake, clock, session);
+  return { ...connected, readiness: () => connected.readiness?.() ?? stuck.readiness() };
 }
 
-export function failWith(channel: Channel, fail: (error: Error) => void): void {
+function failWith(channel: Channel, fail: (error: Error) => void): void {
   channel.on("error", fail);
   channel.on("close", () => fail(new Error("RabbitMQ has closed the channel")));
 }

@@ -7,6 +7,7 @@ import { unlessAborted } from "../../../core/model/within.ts";
 import { connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
+import { setAsideStore } from "../messages/set-aside.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { readNats, type NatsMessage } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
@@ -22,11 +23,12 @@ const PING_MS = 10_000;
 const FETCH_MS = 30_000;
 
 export function startNats(ctx: PluginContext, options: FromNatsOptions, library: NatsLibrary): Source {
-  const { clock } = ctx;
+  const { clock, log } = ctx;
   const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
   const connecting = connectionOptions(ctx, options, reading.source, library);
   const stuck = createStuck(ctx, reading.source);
+  const kept = setAsideStore(ctx.storage, reading.source);
   const intake = createIntake<NatsMessage>(ctx, {
     reading,
     maxInFlight,
@@ -69,7 +71,13 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
       refuseUnfit(info);
       const streamName = `${stream}-${Date.parse(created).toString(36)}`;
       const ending = AbortSignal.any([over.signal, stopping]);
-      const settlement = settlementOn(connection, options, library, (work) => stuck.insist(work, ending));
+      const settlement = settlementOn(connection, options, library, {
+        insist: (work) => stuck.insist(work, ending),
+        async keep(message, poison, error) {
+          log.warn("a dead letter cannot be written: the message is kept here", { source: reading.source, error });
+          await kept.keep(message, poison, clock.now());
+        },
+      });
       connected();
       const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
       const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);

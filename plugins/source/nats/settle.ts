@@ -9,22 +9,26 @@ import type { FromNatsOptions } from "./options.ts";
 const REASON_SINCE = [2, 11] as const;
 const HEADER_LENGTH = 500;
 
-/** @param insist does it again and again until it works, or until the session ends */
+export interface SetAsideParts {
+  /** Does it again and again until it works, or until the session ends. */
+  insist(work: () => Promise<void>): Promise<void>;
+  /** Keeps a message that the server can never take as a dead letter. Resolves when it is stored. */
+  keep(message: NatsMessage, poison: Poison, why: string): Promise<void>;
+}
+
 export function settlementOn(
   connection: NatsConnection,
   { deadLetterSubject }: FromNatsOptions,
-  { jetstream, headers }: NatsLibrary,
-  insist: (work: () => Promise<void>) => Promise<void>,
+  { jetstream, headers, errors }: NatsLibrary,
+  { insist, keep }: SetAsideParts,
 ): NatsSettlement {
   const held = new Set<NatsMessage>();
   const client = jetstream(connection);
   const takesReason = isSince(connection.info?.version);
 
-  async function deadLetter(
-    { original, place }: NatsMessage,
-    subject: string,
-    { code, detail }: Poison,
-  ): Promise<void> {
+  async function deadLetter(message: NatsMessage, subject: string, poison: Poison): Promise<void> {
+    const { original, place } = message;
+    const { code, detail } = poison;
     const out = headers();
     for (const [name, values] of original.headers ?? []) {
       // `Nats-…` headers would tell the server what to do with the copy.
@@ -37,6 +41,9 @@ export function settlementOn(
     try {
       await client.publish(subject, original.data, { headers: out, msgID: `relay-${place}` });
     } catch (error) {
+      const { cause = error } = error as Error;
+      // It is larger by the reason, and perhaps larger than the server takes.
+      if (cause instanceof errors.InvalidArgumentError) return await keep(message, poison, cause.message);
       throw isUnanswered(error) ? new Error(`no stream takes the subject ${subject}`, { cause: error }) : error;
     }
   }
