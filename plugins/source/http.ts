@@ -8,7 +8,7 @@ import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readEventBody } from "./http/event-body.ts";
-import { idempotencyOf } from "./http/answer-headers.ts";
+import { idempotencyOf } from "./http/idempotency-key.ts";
 import {
   presentedToken,
   publishToken,

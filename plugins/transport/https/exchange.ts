@@ -12,7 +12,7 @@ import type { Token } from "./token-answer.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 
 /** Bytes of the body that are kept. */
-export const KEPT_BYTES = 4_096;
+const KEPT_BYTES = 4_096;
 /** Most connections opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
 

@@ -28,7 +28,7 @@ export interface Target {
  * Returns the name of the place that a request uses. Subscriptions of one key share it; one with a client certificate of
  * its own has a place of its own, because that is shown once for each connection.
  */
-export const placeName = ({ keyId, subscriptionId, certificate }: Aim, origin: string): string =>
+const placeName = ({ keyId, subscriptionId, certificate }: Aim, origin: string): string =>
   certificate === undefined ? `key ${keyId} ${origin}` : `subscription ${subscriptionId} ${origin}`;
 
 /** @param hosts what single hosts need in TLS */

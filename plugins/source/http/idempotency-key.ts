@@ -1,4 +1,4 @@
-/** Reads request headers of a publication: Idempotency-Key and traceparent. */
+/** Reads the header Idempotency-Key of a publish request. */
 import { hash } from "node:crypto";
 import { Problem } from "../../../core/model/problem.ts";
 import type { AcceptRequest } from "../../../core/ports/source.ts";
