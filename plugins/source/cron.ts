@@ -1,5 +1,6 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
 import { refuseOptions } from "../../core/model/errors.ts";
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
@@ -10,6 +11,7 @@ import { messageProblems } from "./messages/options.ts";
 
 export type { CronEvent, CronOptions } from "./cron/options.ts";
 
+const OWN: readonly (keyof CronOptions)[] = ["schedule", "event", "name"];
 /** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */
 const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
 
@@ -39,8 +41,8 @@ export function cronOn(options: CronOptions, schedule?: Schedule): Plugin<"sourc
 }
 
 function problemsOf(options: CronOptions | undefined): readonly FieldError[] {
-  const { schedule, event, name, ...rest } = options ?? ({} as CronOptions);
-  const found: FieldError[] = [...messageProblems({ name, ...rest }, [])];
+  const { schedule, event, name } = options ?? ({} as CronOptions);
+  const found: FieldError[] = [...unknownOptions(options ?? {}, OWN), ...messageProblems({ name }, [])];
   if (typeof schedule !== "string" || !EXPRESSION.test(schedule))
     found.push({ path: "schedule", message: "must be a cron expression" });
   if (typeof event === "function") return found;

@@ -158,9 +158,9 @@ describe("a tick", () => {
 
 describe("the options of cron", () => {
   it("are checked", async () => {
-    const wrong = { schedule: "soon", event: { type: "é", keyId: "", nonsense: 1 }, other: 1 };
+    const wrong = { schedule: "soon", event: { type: "é", keyId: "", nonsense: 1 }, other: 1, keyId: "key_1" };
     const paths = cron(wrong as unknown as CronOptions).problems?.map(({ path }) => path);
-    expect(paths).toEqual(["other", "schedule", "event.type", "event.keyId", "event.data"]);
+    expect(paths).toEqual(["other", "keyId", "schedule", "event.type", "event.keyId", "event.data"]);
     expect(cron({ schedule: "0 7 * * 1-5", event }).problems).toEqual([]);
     await expect(async () => cron({ schedule: "99 * * * *", event }).setup(context())).rejects.toThrow(
       "cron expression",
