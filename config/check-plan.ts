@@ -34,10 +34,10 @@ export const isHost = (value: unknown): value is string =>
   (isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(?:\.(?!-)[A-Za-z0-9-]{1,63})*$/.test(value));
 export const HOST_RULE = "must be an address or a host name, such as 0.0.0.0, without spaces around it";
 export const host = z.custom<string>(isHost, HOST_RULE);
-export const tokenValue = z.custom<string>(
-  (value) => typeof value === "string" && /^[\x21-\x7e]{1,4096}$/.test(value),
-  "must be visible ASCII text without spaces, not empty",
-);
+export const isToken = (value: unknown): value is string =>
+  typeof value === "string" && /^[\x21-\x7e]{1,4096}$/.test(value);
+export const tokenValue = z.custom<string>(isToken, "must be visible ASCII text without spaces, not empty");
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 export const flag = z.custom<boolean>((value) => typeof value === "boolean", "must be true or false");
 export const list = <T>(item: z.ZodType<T>): z.ZodType<T[]> => z.array(item, { error: "must be a list: [ … ]" });
 export const choiceValue = <T extends string>(...values: readonly T[]): z.ZodType<T> =>

@@ -12,6 +12,7 @@ import {
   isNetwork,
   isUpstream,
   list,
+  LOG_LEVELS,
   ms,
   number,
   orFalse,
@@ -213,7 +214,7 @@ export function configSchema(around: ConfigSurroundings) {
       maxBodyBytes: whole(16_777_216, 1_099_511_627_776).optional(),
     }).optional(),
     metrics: section({ token: tokenValue.optional(), port: whole(0, 65_535).optional() }).optional(),
-    log: section({ level: choiceValue("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),
+    log: section({ level: choiceValue(...LOG_LEVELS).optional() }).optional(),
     gateway: section({
       upstream: z.custom<string>(
         isUpstream,

@@ -12,7 +12,7 @@ import { otlpOfEnvironment } from "../plugins/observer/otlp.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
 import { eventNames } from "./event-types.ts";
-import { HOST_RULE, isHost } from "./check-plan.ts";
+import { HOST_RULE, isHost, isToken, LOG_LEVELS } from "./check-plan.ts";
 import { notifyOf, unknownTransforms } from "./notify.ts";
 import { pluginProblems } from "./plugin-problems.ts";
 import { ConfigError, pathText, type ConfigProblem } from "./problems.ts";
@@ -180,9 +180,8 @@ function retryOf({ retry = {} }: CheckedConfig): Plan["retry"] {
 /** Values from flags and environment that only the config's rules can judge. */
 function settingsProblems(settings: Settings): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const levels = ["trace", "debug", "info", "warn", "error", "silent"];
-  if (settings.logLevel !== undefined && !levels.includes(settings.logLevel)) {
-    problems.push({ path: "RELAY_LOG_LEVEL", message: `must be one of: ${levels.join(", ")}` });
+  if (settings.logLevel !== undefined && !LOG_LEVELS.some((level) => level === settings.logLevel)) {
+    problems.push({ path: "RELAY_LOG_LEVEL", message: `must be one of: ${LOG_LEVELS.join(", ")}` });
   }
   if (settings.host !== undefined && !isHost(settings.host)) problems.push({ path: "RELAY_HOST", message: HOST_RULE });
   for (const [name, value] of [
@@ -193,7 +192,7 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
     if (value === undefined || isKey(value)) continue;
     problems.push({ path: name, message: "must be 32 bytes in base64; `relay keys` prints fresh ones" });
   }
-  if (settings.publishToken !== undefined && !/^[\x21-\x7e]{1,4096}$/.test(settings.publishToken)) {
+  if (settings.publishToken !== undefined && !isToken(settings.publishToken)) {
     problems.push({ path: "RELAY_PUBLISH_TOKEN", message: "must be visible ASCII text without spaces" });
   }
   if (settings.jwtSecret !== undefined && Buffer.byteLength(settings.jwtSecret) < 32) {

@@ -1,12 +1,9 @@
 /** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
+import { guessable } from "../core/model/bearer.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import { misspelt, type Environment } from "./environment.ts";
 import { hidden, pluginsOf, said } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
-
-/** A shorter token can be guessed. */
-const SHORT_TOKEN = 16;
-const GUESSABLE = `has fewer than ${SHORT_TOKEN} characters and can be guessed; \`relay keys\` prints a safe one`;
 
 /** Every warning, with its place in the config or the name of the variable. */
 export function configWarnings(plan: Plan, env: Environment = {}): readonly ConfigProblem[] {
@@ -22,7 +19,8 @@ export function configWarnings(plan: Plan, env: Environment = {}): readonly Conf
     ["RELAY_PUBLISH_TOKEN", plan.keys.publishToken],
   ];
   for (const [path, token] of tokens) {
-    if (token !== undefined && token.length < SHORT_TOKEN) found.push({ path, message: GUESSABLE });
+    const message = token === undefined ? undefined : guessable(token);
+    if (message !== undefined) found.push({ path, message });
   }
   for (const [place, plugin] of pluginsOf(plan)) {
     try {

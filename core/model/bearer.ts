@@ -19,4 +19,13 @@ export function bearerCheck(token: string): (authorization: string | undefined) 
   };
 }
 
+/** A shorter token can be guessed. */
+const SHORT = 16;
+
+/** Returns what is wrong with a token that can be guessed, as a warning; `undefined` when it cannot. */
+export const guessable = (token: string): string | undefined =>
+  token.length >= SHORT
+    ? undefined
+    : `has fewer than ${SHORT} characters and can be guessed; \`relay keys\` prints a safe one`;
+
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");

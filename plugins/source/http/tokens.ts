@@ -1,6 +1,6 @@
 /** Checks publish tokens: compared as hashes, in the same time whatever is presented. */
 import { hash, timingSafeEqual } from "node:crypto";
-import { bearerToken } from "../../../core/model/bearer.ts";
+import { bearerToken, guessable } from "../../../core/model/bearer.ts";
 import { isKeyId } from "../../../core/model/names.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
@@ -54,15 +54,12 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
   return found;
 }
 
-/** A shorter token can be guessed. */
-const SHORT = 16;
-
 /** The tokens that can be guessed, of those that the config holds. @param tokens without problems */
 export const shortTokens = (tokens: readonly TokenOption[] = []): readonly FieldError[] =>
   tokens.flatMap((option, i) => {
     const token = isSecretOption(option) ? option : option.token;
-    const message = `has fewer than ${SHORT} characters and can be guessed; \`relay keys\` prints a safe one`;
-    return typeof token === "string" && token.length < SHORT ? [{ path: `tokens[${i}]`, message }] : [];
+    const message = typeof token === "string" ? guessable(token) : undefined;
+    return message === undefined ? [] : [{ path: `tokens[${i}]`, message }];
   });
 
 /** The tokens by their paths, so that the relay masks them wherever people read. @param tokens without problems */
