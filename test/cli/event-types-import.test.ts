@@ -63,6 +63,7 @@ describe("webhooks of an OpenAPI document", () => {
       away: hook({ $ref: "https://example.com/x.json" }),
       lost: hook({ properties: { a: { $ref: "#/components/schemas/None" } } }),
       round: { $ref: "#/webhooks/round" },
+      ["__proto__"]: hook({}),
       good: hook({ type: "object" }),
     });
     expect(Object.keys(found?.types ?? {})).toEqual(["lost", "good"]);
@@ -73,6 +74,7 @@ describe("webhooks of an OpenAPI document", () => {
       "away: left out: it refers to another document: https://example.com/x.json",
       "lost: its schema is left out: it refers to what is not there: #/components/schemas/None",
       "round: left out: its references lead in a circle",
+      expect.stringContaining("__proto__: left out: its name is no event name"),
     ]);
     expect(openApiTypes({ openapi: "3.1.0" })).toBeUndefined();
   });
@@ -119,12 +121,26 @@ describe("relay events import", () => {
     ["a: [", "neither JSON nor YAML"],
     ["- a", "no OpenAPI document"],
     ["openapi: 3.1.0", "has no webhooks"],
-    ["a: &a [*a]", ""],
-  ])("refuses what is no such document: %s", { timeout: 240_000 }, async (text, why) => {
+    ["a: &a [*a]", "an alias in it holds itself"],
+    ["a: [1, 2, 3]\n".padEnd(17 * 1_048_576, "#"), "larger than 16 MiB"],
+  ])("refuses what is no such document: %.20s", { timeout: 240_000 }, async (text, why) => {
     const { code, stderr } = await run(["-"], text);
-    expect(code).toBe(65);
+    expect(code).toBe(why.startsWith("larger") ? 64 : 65);
     expect(stderr).toContain(why);
     expect(stderr).not.toContain("    at ");
+  });
+
+  it("says nothing of its own about a tag that it does not know", async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", warned);
+    expect(await run(["-"], "webhooks: !!js/function {}\n")).toMatchObject({
+      code: 0,
+      stderr: "relay: 0 event types\n",
+    });
+    await new Promise((resolve) => void setImmediate(resolve));
+    process.off("warning", warned);
+    expect(warnings).toEqual([]);
   });
 
   it("says which file it cannot read, and writes nothing", { timeout: 240_000 }, async () => {

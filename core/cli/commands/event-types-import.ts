@@ -56,23 +56,36 @@ async function leaveOut(types: Record<string, EventTypeOptions>): Promise<readon
 
 /** @throws ExitError 65 */
 async function parsed(text: string): Promise<Readonly<Record<string, unknown>>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Loaded here, because no other command needs it.
-    const { parse } = await import("yaml");
-    try {
-      // A document with aliases may hold itself; JSON cannot.
-      value = JSON.parse(JSON.stringify(parse(text))) as unknown;
-    } catch (error) {
-      const [line = ""] = String((error as Error).message).split("\n");
-      throw new ExitError(EX_DATAERR, `the file is neither JSON nor YAML: ${printable(line)}`, { cause: error });
-    }
-  }
-  const document = objectOf(value);
+  const document = objectOf(parsedJson(text) ?? (await parsedYaml(text)));
   if (document === undefined) throw new ExitError(EX_DATAERR, "the file is no OpenAPI document");
   return document;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws ExitError 65 */
+async function parsedYaml(text: string): Promise<unknown> {
+  // Loaded here, because no other command needs it.
+  const { parse } = await import("yaml");
+  let value: unknown;
+  try {
+    // Its warnings, as of a tag that it does not know, would go to the terminal as they are.
+    value = parse(text, { logLevel: "error" });
+  } catch (error) {
+    const [line = ""] = String((error as Error).message).split("\n");
+    throw new ExitError(EX_DATAERR, `the file is neither JSON nor YAML: ${printable(line)}`, { cause: error });
+  }
+  try {
+    return JSON.parse(JSON.stringify(value)) as unknown;
+  } catch (error) {
+    throw new ExitError(EX_DATAERR, "the file is no OpenAPI document: an alias in it holds itself", { cause: error });
+  }
 }
 
 const moduleOf = (types: Readonly<Record<string, EventTypeOptions>>): string =>

@@ -46,7 +46,8 @@ function typeOf(document: Fields, webhook: string, given: unknown, notes: string
   const envelope = envelopeOf(document, whole);
   const named = envelope?.type;
   const name = named !== undefined && isEventName(named) ? named : webhook;
-  if (!isEventName(name) || name.startsWith(OPERATIONAL))
+  // A module that names it so would set a prototype, and lose it.
+  if (!isEventName(name) || name.startsWith(OPERATIONAL) || name === "__proto__")
     throw new Error("its name is no event name: letters, digits, _ and - in parts separated by : or .");
   const { summary, description = summary, deprecated } = operation;
   const type: Record<string, unknown> = {};

@@ -1,12 +1,14 @@
 /** Reads JSON that is given as an option: the text itself, `@file`, or `-` for stdin. */
-import { buffer } from "node:stream/consumers";
 import type { CliEnvironment } from "./environment.ts";
 import { usage } from "./exit.ts";
-import { readOptionFile } from "./named-files.ts";
+import { readOptionFile, readWhole } from "./named-files.ts";
+
+/** Far more than the relay takes of one event. */
+const MOST_MIB = 16;
 
 /** Returns the text without the white space around it. @throws ExitError 64 when it is not JSON */
 export async function readJsonOption(option: string, given: string, io: CliEnvironment): Promise<string> {
-  const text = given === "-" ? decoded(option, await buffer(io.stdin)) : given;
+  const text = given === "-" ? decoded(option, await readWhole(io.stdin, MOST_MIB, `--${option}`)) : given;
   if (given === "-" || given.startsWith("@")) return jsonOption(option, text, io);
   return jsonOption(option, text, io, " (a text needs quotes: '\"paid\"')");
 }

@@ -1,7 +1,6 @@
 /** Reads and writes what a command line names: files, stdin, and secrets in a file or the environment. */
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
 import { systemReason } from "../../model/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
@@ -11,14 +10,24 @@ const MIB = 1_048_576;
 
 /** The file of an argument, or stdin for `-`. @throws ExitError 64 also when it is larger than so many MiB */
 export async function readArgument(file: string, mostMiB: number, { cwd, stdin }: CliEnvironment): Promise<string> {
-  if (file === "-") return readText(stdin);
   try {
-    if (statSync(resolve(cwd, file)).size > mostMiB * MIB)
-      throw usage(`the file is larger than ${mostMiB} MiB: split it`);
-    return readFileSync(resolve(cwd, file), "utf8");
+    const input = file === "-" ? stdin : createReadStream(resolve(cwd, file));
+    return (await readWhole(input, mostMiB, "the file")).toString("utf8");
   } catch (error) {
     throw error instanceof ExitError ? error : unreadable("the file", error, file);
   }
+}
+
+/** @param what names it in the error. @throws ExitError 64 as soon as more than so many MiB have come */
+export async function readWhole(input: AsyncIterable<Buffer>, mostMiB: number, what: string): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of input) {
+    size += part.length;
+    if (size > mostMiB * MIB) throw usage(`${what} is larger than ${mostMiB} MiB`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
 }
 
 /** The bytes of a file that an option names. @throws ExitError 64 */
@@ -36,7 +45,7 @@ export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEn
  * @throws ExitError 64
  */
 export async function readSecretText(option: string, from: string, io: CliEnvironment): Promise<string> {
-  if (from === "-") return readText(io.stdin);
+  if (from === "-") return (await readWhole(io.stdin, 1, `--${option}`)).toString("utf8");
   if (from.startsWith(ENVIRONMENT)) {
     const value = io.env[from.slice(ENVIRONMENT.length)];
     if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
