@@ -93,6 +93,21 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     await page.getByText("live", { exact: true }).waitFor();
   });
 
+  it("is told where only the stream can learn it", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await screen.go("k/key_1/events", "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await endSession(relay, screen);
+    await page.context().setOffline(true);
+    await page.getByText("offline", { exact: true }).waitFor();
+    // No view reads anything meanwhile.
+    await page.context().setOffline(false);
+    await page.getByText("Your session has ended.").waitFor({ timeout: 20_000 });
+  });
+
   it("shows nothing of it to another person who logs in then, nor after a logout", async () => {
     await using relay = await startRelay();
     await using screen = await browser.open(relay);

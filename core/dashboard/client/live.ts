@@ -1,7 +1,6 @@
 /** Receives what happens on a key: server-sent events over `fetch`, because they need the token in a header. */
 import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
-import { isPortal } from "./page-facts.ts";
 import { relayNow } from "./relay-time.ts";
 import { token } from "./token.ts";
 
@@ -124,8 +123,8 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
         const refusal = await refusalOf(response);
         if (refusal.status === 429) await waitOut(refusal, failures, signal);
         else if (refusal.status === 404 || refusal.status === 403) break;
-        else if (refusal.status === 401 && isPortal) {
-          // A link cannot be renewed: it has ended before its time.
+        else if (refusal.status === 401 && !(await asked.renew())) {
+          // The session, or the portal link, has ended before its time.
           asked.ended();
           break;
         }
