@@ -47,8 +47,9 @@ export const Palette = part(({ keyId }: { readonly keyId: string | undefined }) 
   const open = useCell(isOpen);
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey)
-        return;
+      // A browser that fills in a form presses keys without a name.
+      const { key = "" } = event as Partial<KeyboardEvent>;
+      if (key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
       event.preventDefault();
       // A dialog that is open is left to the one who fills it in.
       if (document.querySelector("dialog[open]") === null) isOpen.set(true);
