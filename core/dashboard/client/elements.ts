@@ -167,25 +167,38 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
 /** Whether it belongs to a double click, which means one click. */
 export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;
 
-/**
- * Runs an action with its state: one at a time; its error stays until the next.
- * @param act its signal aborts when what offers it is closed
- */
-export function useAction(act: (wanted: AbortSignal) => Promise<void>): {
+interface Action<T extends readonly unknown[]> {
   /** As a listener it leaves the second click of a double click alone: the first may have been answered by then. */
-  readonly run: (event?: Event) => void;
+  readonly run: (event?: Event, ...what: T) => void;
   readonly busy: boolean;
   readonly error: unknown;
-} {
+}
+
+/**
+ * Runs an action with its state: one at a time; its error stays until the next.
+ * @param act its signal aborts when what offers it is closed; `what` says which it is, where several share the state
+ */
+export function useAction<T extends readonly unknown[] = []>(
+  act: (wanted: AbortSignal, ...what: T) => Promise<void>,
+): Action<T> {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
   const [closing] = useState(() => new AbortController());
+  const from = useRef<Element | null>(null);
   useEffect(() => () => closing.abort(), []);
-  const run = (event?: Event): void => {
+  useEffect(() => {
+    if (busy) return;
+    // Its button has lost the focus while it was disabled.
+    if (from.current instanceof HTMLElement && document.activeElement === document.body)
+      from.current.focus({ preventScroll: true });
+    from.current = null;
+  }, [busy]);
+  const run = (event?: Event, ...what: T): void => {
     if (busy || isSecondClick(event)) return;
+    from.current = document.activeElement;
     setBusy(true);
     setError(undefined);
-    act(closing.signal)
+    act(closing.signal, ...what)
       .catch(setError)
       .finally(() => setBusy(false));
   };

@@ -156,16 +156,16 @@ const SendTo = part(
     const [chosen, choose] = useState("");
     const had = new Set(event.deliveries.map(({ subscriptionId }) => subscriptionId));
     const others = [...useKnown(keyId).values()].filter(({ id, status }) => status === "active" && !had.has(id));
-    const { run, busy, error } = useAction(async () => {
+    const [verdict, setVerdict] = useState<{ readonly of: string; readonly tested: FilterTested } | undefined>(
+      undefined,
+    );
+    const { run, busy, error } = useAction(async (_, what: "send" | "test") => {
+      if (what === "test") return setVerdict({ of: chosen, tested: await testFilter(keyId, chosen, event.id) });
       await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
       showToast("The event is sent");
       choose("");
       again();
     });
-    const [verdict, setVerdict] = useState<{ readonly of: string; readonly tested: FilterTested } | undefined>(
-      undefined,
-    );
-    const why = useAction(async () => setVerdict({ of: chosen, tested: await testFilter(keyId, chosen, event.id) }));
     // Another one may have been chosen while the answer was on its way.
     const tested = verdict?.of === chosen ? verdict.tested : undefined;
     if (others.length === 0 || !may("change")) return null;
@@ -173,7 +173,7 @@ const SendTo = part(
       { class: "card", "aria-labelledby": "send-to" },
       el.h2({ id: "send-to" }, "Send it to another subscription"),
       form({
-        submit: run,
+        submit: () => run(undefined, "send"),
         children: [
           Select({
             label: "Subscription",
@@ -185,12 +185,12 @@ const SendTo = part(
             },
             hint: "One whose event names match: it did not exist, or did not want this event, when it was accepted. A filter does not keep it back now.",
           }),
-          problem(error ?? why.error),
+          problem(error),
           el.div(
             { class: "row" },
             el.button({ type: "submit", disabled: busy || chosen === "" }, "Send"),
             el.button(
-              { type: "button", disabled: why.busy || chosen === "" || event.damaged === true, onClick: why.run },
+              { type: "button", disabled: busy || chosen === "", onClick: (click: Event) => run(click, "test") },
               "Does it match now?",
             ),
           ),

@@ -80,6 +80,7 @@ export const FilterTest = part(({ keyId, one }: { readonly keyId: string; readon
   const [tested, setTested] = useState<FilterTested | undefined>(undefined);
   useEffect(() => setText(stored), [stored]);
   const { run, busy, error } = useAction(async () => {
+    setTested(undefined);
     setTested(await testFilter(keyId, one.id, event.eventId, readFilter(text) ?? null));
   });
   return el.section(

@@ -32,23 +32,17 @@ interface ActionsProps {
 }
 
 export const PendingActions = part(({ keyId, eventId, subscriptionId, again }: ActionsProps) => {
-  const act = (what: "attempt" | "cancel", told: string) =>
-    useAction(async () => {
-      const at = [keyId, eventId, subscriptionId];
-      await ask("POST", path(`/api-keys/{}/events/{}/deliveries/{}/${what}`, at));
-      showToast(told);
-      again();
-    });
-  const attempt = act("attempt", "It is tried now");
-  const cancel = act("cancel", "It is cancelled: it can still be replayed");
-  const busy = attempt.busy || cancel.busy;
+  const { run, busy, error } = useAction(async (_, what: "attempt" | "cancel") => {
+    const at = [keyId, eventId, subscriptionId, what];
+    await ask("POST", path("/api-keys/{}/events/{}/deliveries/{}/{}", at));
+    showToast(what === "attempt" ? "It is tried now" : "It is cancelled: it can still be replayed");
+    again();
+  });
+  const button = (text: string, what: "attempt" | "cancel") =>
+    el.button({ type: "button", disabled: busy, onClick: (event: Event) => run(event, what) }, text);
   return el.div(
     { class: "pending-actions" },
-    el.div(
-      { class: "row" },
-      el.button({ type: "button", disabled: busy, onClick: attempt.run }, "Try now"),
-      el.button({ type: "button", disabled: busy, onClick: cancel.run }, "Cancel it"),
-    ),
-    problem(attempt.error ?? cancel.error),
+    el.div({ class: "row" }, button("Try now", "attempt"), button("Cancel it", "cancel")),
+    problem(error),
   );
 });

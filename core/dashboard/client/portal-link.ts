@@ -28,11 +28,11 @@ export const PortalLink = part(({ keyId, close }: { readonly keyId: string; read
   const [lasts, setLasts] = useState<string>("3600");
   const [made, setMade] = useState<Made | undefined>(undefined);
   const route = path("/api-keys/{}/portal-links", [keyId]);
-  const make = useAction(async () => {
-    const body = { access, expiresInSeconds: Number(lasts) };
-    setMade((await ask<Made>("POST", route, { body })).data);
-  });
-  const end = useAction(async () => {
+  const { run, busy, error } = useAction(async (_, what: "make" | "end") => {
+    if (what === "make") {
+      const body = { access, expiresInSeconds: Number(lasts) };
+      return setMade((await ask<Made>("POST", route, { body })).data);
+    }
     await ask("DELETE", route);
     setMade(undefined);
     showToast("All links of this key are ended");
@@ -41,7 +41,7 @@ export const PortalLink = part(({ keyId, close }: { readonly keyId: string; read
     title: "A link for your customer",
     close,
     children: form({
-      submit: make.run,
+      submit: () => run(undefined, "make"),
       children: [
         el.p(null, "It opens a page with this key alone. Your customer needs no account."),
         Select({ label: "The customer may", value: access, options: ACCESS, change: setAccess }),
@@ -56,12 +56,12 @@ export const PortalLink = part(({ keyId, close }: { readonly keyId: string; read
               Copy({ text: made.url, what: "the link" }),
             ),
           ),
-        problem(make.error ?? end.error),
+        problem(error),
         el.div(
           { class: "row end" },
-          el.button({ type: "button", disabled: end.busy, onClick: end.run }, "End all links"),
+          el.button({ type: "button", disabled: busy, onClick: (event: Event) => run(event, "end") }, "End all links"),
           el.button(
-            { type: "submit", class: "main", disabled: make.busy },
+            { type: "submit", class: "main", disabled: busy },
             made === undefined ? "Make the link" : "Make another",
           ),
         ),

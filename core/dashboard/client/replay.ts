@@ -53,7 +53,12 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
   const post = async (body: object, wanted?: AbortSignal): Promise<Replayed> =>
     (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body, wanted })).data;
-  const countAll = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
+    if (counted !== undefined) {
+      const startedAt = relayNow();
+      const { replayed, more } = await post({ ...counted.asked, dryRun: false }, wanted);
+      return setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
+    }
     const now = relayNow();
     const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
     // The end is fixed, so that what is counted is what is sent.
@@ -61,16 +66,10 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     const { matched, more } = await post({ ...asked, dryRun: true });
     setFound({ period, perSecond, asked, matched, more });
   });
-  const start = useAction(async (wanted) => {
-    if (counted === undefined) return;
-    const startedAt = relayNow();
-    const { replayed, more } = await post({ ...counted.asked, dryRun: false }, wanted);
-    setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
-  });
   // Listens before the replay begins: the first deliveries end before its answer is here.
   const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
   useLive((message) => {
-    if (message.event !== "attempt" || message.data.cycle === 0 || (!start.busy && under === undefined)) return;
+    if (message.event !== "attempt" || message.data.cycle === 0 || (!busy && under === undefined)) return;
     const { deliveryId, subscriptionId, status } = message.data;
     if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
   });
@@ -85,7 +84,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     title: "Replay failed deliveries",
     close,
     children: form({
-      submit: counted === undefined ? countAll.run : start.run,
+      submit: run,
       children: [
         el.p(
           null,
@@ -99,9 +98,9 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
           value: perSecond,
           change: change(setPerSecond),
           inputMode: "decimal",
-          error: errorOf(countAll.error, "perSecond"),
+          error: errorOf(error, "perSecond"),
         }),
-        problem(countAll.error ?? start.error),
+        problem(error),
         counted !== undefined &&
           el.div(
             { role: "status" },
@@ -120,12 +119,12 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
           el.button({ type: "button", onClick: close }, "Cancel"),
           counted === undefined
             ? el.button(
-                { key: "count", type: "submit", class: "main", disabled: countAll.busy },
-                countAll.busy ? "Counting…" : "Count them first",
+                { key: "count", type: "submit", class: "main", disabled: busy },
+                busy ? "Counting…" : "Count them first",
               )
             : el.button(
-                { key: "start", type: "submit", class: "main", disabled: start.busy || counted.matched === 0 },
-                start.busy ? "Starting…" : `Replay ${count(counted.matched)}`,
+                { key: "start", type: "submit", class: "main", disabled: busy || counted.matched === 0 },
+                busy ? "Starting…" : `Replay ${count(counted.matched)}`,
               ),
         ),
       ],

@@ -82,16 +82,14 @@ const Bar = part(({ keyId, shown, whole, pickAll, again }: BarProps) => {
   const [done, setDone] = useState<{ readonly words: string; readonly results: readonly Result[] } | undefined>(
     undefined,
   );
-  const act = (action: string, words: string) =>
-    useAction(async () => {
-      const body = { action, deliveries: shown.map(({ eventId, subscriptionId }) => ({ eventId, subscriptionId })) };
-      const { data } = await ask<readonly Result[]>("POST", path("/api-keys/{}/deliveries", [keyId]), { body });
-      setDone({ words, results: data });
-      pickAll(false);
-      again();
-    });
-  const acts = ACTIONS.map(([action, text, words]) => ({ text, ...act(action, words) }));
-  const busy = acts.some((one) => one.busy);
+  const { run, busy, error } = useAction(async (_, action: string, words: string) => {
+    setDone(undefined);
+    const body = { action, deliveries: shown.map(({ eventId, subscriptionId }) => ({ eventId, subscriptionId })) };
+    const { data } = await ask<readonly Result[]>("POST", path("/api-keys/{}/deliveries", [keyId]), { body });
+    setDone({ words, results: data });
+    pickAll(false);
+    again();
+  });
   return el.div(
     { class: "selection" },
     el.div(
@@ -103,11 +101,14 @@ const Bar = part(({ keyId, shown, whole, pickAll, again }: BarProps) => {
       ),
       ...(shown.length === 0
         ? []
-        : acts.map(({ text, run }) =>
-            el.button({ key: text, type: "button", disabled: busy, onClick: run }, `${text} (${shown.length})`),
+        : ACTIONS.map(([action, text, words]) =>
+            el.button(
+              { key: text, type: "button", disabled: busy, onClick: (event: Event) => run(event, action, words) },
+              `${text} (${shown.length})`,
+            ),
           )),
     ),
-    problem(acts.find(({ error }) => error !== undefined)?.error),
+    problem(error),
     done !== undefined && Outcome({ ...done, close: () => setDone(undefined) }),
   );
 });

@@ -22,6 +22,7 @@ export const TestEvent = part(({ keyId, id }: TestEventProps) => {
   const [offered, setOffered] = useState<readonly string[]>([]);
   const result = useRef<HTMLDivElement>(null);
   const { run, busy, error } = useAction(async () => {
+    setAttempt(undefined);
     const options = type === PING ? {} : { body: { type } };
     setAttempt((await ask<Attempt>("POST", path("/api-keys/{}/webhooks/{}/test", [keyId, id]), options)).data);
   });

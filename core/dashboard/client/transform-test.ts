@@ -29,6 +29,7 @@ export const TransformTest = part(({ keyId, one }: { readonly keyId: string; rea
   const event = useEventChoice(keyId, " to transform");
   const [tested, setTested] = useState<TransformTested | undefined>(undefined);
   const { run, busy, error } = useAction(async () => {
+    setTested(undefined);
     const route = path("/api-keys/{}/webhooks/{}/transform/test", [keyId, one.id]);
     setTested((await ask<TransformTested>("POST", route, { body: { eventId: event.eventId } })).data);
   });
