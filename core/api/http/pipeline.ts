@@ -1,6 +1,6 @@
 /** Takes one request through its stations: limits, checks, its endpoint, the answer or the problem, metrics and log. */
 import { addressGroup } from "../../model/address.ts";
-import { Problem, type ProblemCode } from "../../model/problem.ts";
+import type { Problem, ProblemCode } from "../../model/problem.ts";
 import type { Limiter, LimitRefusalCode, LimitVerdict } from "../../limits/limiter.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Access } from "../../model/token.ts";
@@ -13,7 +13,8 @@ import type { Call } from "./call.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
 import { createLineBound } from "./line-bound.ts";
 import type { AnyOperation } from "./operation.ts";
-import { envelope, GO_SLOWER, problemOf, problemReply } from "./reply.ts";
+import { Refused } from "./refused.ts";
+import { envelope, problemOf, problemReply } from "./reply.ts";
 
 export interface PipelineDeps extends Pick<CheckDeps, "stepUp"> {
   readonly clock: Clock;
@@ -236,15 +237,4 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       log.info(known ? "request" : "request refused", { ...fields, ...address });
     },
   };
-}
-
-/** A refusal by the limiter. Its headers go with the answer. */
-class Refused extends Problem {
-  readonly verdict: LimitVerdict;
-  readonly principal: Principal | undefined;
-  constructor(verdict: LimitVerdict, principal?: Principal) {
-    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", GO_SLOWER, { retryAfter: verdict.retryAfter });
-    this.verdict = verdict;
-    this.principal = principal;
-  }
 }
