@@ -1,7 +1,8 @@
 /** The queries of the lists of events and attempts: what is looked for, and which page. */
 import { z } from "zod";
 import { EVENT_NAME } from "../../model/names.ts";
-import { isSpan, moment, NO_SPAN, paging } from "./schemas.ts";
+import { paging } from "./schemas.ts";
+import { isSpan, moment, NO_SPAN } from "./span.ts";
 import { attemptErrors, eventStatuses } from "./statuses.ts";
 
 const SAME_ATTEMPT =

@@ -6,6 +6,7 @@ import { TRANSFORM_NAME } from "../../model/transform.ts";
 import { filter, path } from "./filter-schema.ts";
 import { deliveryStatuses } from "./statuses.ts";
 import { number, ownSecret, retry, whole } from "./field-schemas.ts";
+import { isSpan, moment, NO_SPAN } from "./span.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
@@ -173,18 +174,6 @@ export const rotateBody = z
 export const replayBody = z
   .strictObject({ subscriptionId: z.string().max(64).optional(), force: z.boolean().optional() })
   .meta({ id: "Replay" });
-
-export const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
-
-/** Refuses a span of time without any moment in it: it is more often a mistake than a question. */
-export const isSpan = ({
-  since,
-  until,
-}: {
-  readonly since?: number | undefined;
-  readonly until?: number | undefined;
-}): boolean => since === undefined || until === undefined || since < until;
-export const NO_SPAN = { path: ["since"], message: "must be before until" };
 
 export const bulkReplayBody = z
   .strictObject({
