@@ -1,6 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { passesOn } from "../core/api/gateway/headers.ts";
+import { isAsync, NOT_ASYNC } from "../core/model/at-once.ts";
 import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
@@ -78,8 +79,7 @@ function eachTransform(transforms: unknown, ctx: z.core.$RefinementCtx): void {
     if (!TRANSFORM_NAME.test(name))
       issue([name], "must be named by a letter, then letters, digits, _ and -, at most 64");
     else if (typeof transform !== "function") issue([name], "must be a function: (event) => …");
-    else if (transform.constructor.name === "AsyncFunction")
-      issue([name], "must not be async: it returns its result at once");
+    else if (isAsync(transform)) issue([name], NOT_ASYNC);
   }
 }
 

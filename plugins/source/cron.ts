@@ -1,6 +1,7 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
 import { refuseOptions } from "../../core/model/errors.ts";
 import { unknownOptions } from "../../core/model/field-errors.ts";
+import { isAsync, NOT_ASYNC } from "../../core/model/at-once.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
@@ -45,7 +46,7 @@ function problemsOf(options: CronOptions | undefined): readonly FieldError[] {
   const found: FieldError[] = [...unknownOptions(options ?? {}, OWN), ...messageProblems({ name }, [])];
   if (typeof schedule !== "string" || !EXPRESSION.test(schedule))
     found.push({ path: "schedule", message: "must be a cron expression" });
-  if (typeof event === "function") return found;
+  if (typeof event === "function") return isAsync(event) ? [...found, { path: "event", message: NOT_ASYNC }] : found;
   if (typeof event !== "object" || event === null)
     return [...found, { path: "event", message: "must be an event or a function" }];
   if (typeof event.type !== "string" || !isEventName(event.type))

@@ -116,15 +116,19 @@ describe("a tick", () => {
     const made = await ticking({
       event: (at) => {
         if (at.getUTCDate() === 1) throw new Error("no data");
+        if (at.getUTCDate() === 4) return Promise.reject(new Error("asked in vain")) as never;
         return at.getUTCDate() === 2 ? undefined : event;
       },
     });
     const { intake, told } = desk();
     await made.source.start(intake.accept, info);
-    for (const day of ["01", "02"]) made.tick(`2026-03-${day}T07:00:00Z`);
+    for (const day of ["01", "02", "04"]) made.tick(`2026-03-${day}T07:00:00Z`);
     await made.done("2026-03-03T07:00:00Z");
     expect(told.map(({ id }) => id)).toEqual(["report:due-2026-03-03T07:00:00Z"]);
-    expect(made.log.lines.map(({ fields }) => fields["error"])).toEqual(["no data"]);
+    expect(made.log.lines.map(({ fields }) => fields["error"])).toEqual([
+      "no data",
+      "event has returned a promise: it must return its result at once",
+    ]);
     await made.source.stop();
   });
 
@@ -162,6 +166,9 @@ describe("the options of cron", () => {
     const paths = cron(wrong as unknown as CronOptions).problems?.map(({ path }) => path);
     expect(paths).toEqual(["other", "keyId", "schedule", "event.type", "event.keyId", "event.data"]);
     expect(cron({ schedule: "0 7 * * 1-5", event }).problems).toEqual([]);
+    expect(cron({ schedule: "0 7 * * 1-5", event: (async () => event) as never }).problems).toEqual([
+      { path: "event", message: "must not be async: it returns its result at once" },
+    ]);
     await expect(async () => cron({ schedule: "99 * * * *", event }).setup(context())).rejects.toThrow(
       "cron expression",
     );

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
 import type { Accept, AcceptRequest } from "../../core/ports/source.ts";
+import { messageProblems } from "../../plugins/source/messages/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
 import { messageBench, type MessageBench } from "../support/message-source.ts";
@@ -241,6 +242,22 @@ describe("messages that are not ours", () => {
       ["mine", "nobody", "test.paid"],
     ]);
     expect(told[0]?.body).toContain('"createdAt":"1970-01-01T00:00:00.000Z","data":{"big":12345678901234567890}}');
+  });
+
+  it("are set aside with that reason when map returns a promise, and what it rejects with ends nothing", async () => {
+    const { send, told } = started({ map: (() => Promise.reject(new Error("asked in vain"))) as never });
+    expect(await send("{}")).toEqual([
+      expect.objectContaining({ kind: "poison", detail: expect.stringContaining("map has returned a promise") }),
+    ]);
+    expect(told).toEqual([]);
+  });
+
+  it("have no functions that are async, which the config refuses", () => {
+    const later = async () => "key_1";
+    const message = "must not be async: it returns its result at once";
+    const paths = ["map", "keyId", "type"];
+    const wrong = { map: later, keyId: later, type: later };
+    expect(messageProblems(wrong, [])).toEqual(paths.map((path) => ({ path, message })));
   });
 
   it("are set aside when map throws, or makes no valid event", async () => {

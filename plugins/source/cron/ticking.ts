@@ -1,5 +1,6 @@
 /** The source behind `cron()`, loaded only where a config names it. */
 import { StartError } from "../../../core/model/errors.ts";
+import { atOnce } from "../../../core/model/at-once.ts";
 import { tellTicks } from "../../../core/model/ticks.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -45,7 +46,7 @@ export async function startCron(
     const at = Math.floor(time.getTime() / 1_000) * 1_000;
     const when = new Date(at).toISOString().replace(".000", "");
     try {
-      const made = typeof event === "function" ? event(new Date(at)) : event;
+      const made = typeof event === "function" ? atOnce("event", event(new Date(at))) : event;
       if (made === undefined) return;
       if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
       const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;

@@ -1,6 +1,7 @@
 /** Checks the options that all message sources share. */
 import { StartError } from "../../../core/model/errors.ts";
 import { unknownOptions } from "../../../core/model/field-errors.ts";
+import { isAsync, NOT_ASYNC } from "../../../core/model/at-once.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption } from "../../../core/model/secret-option.ts";
@@ -23,6 +24,7 @@ export function messageProblems(options: unknown, own: readonly string[]): reado
     "must be 1 to 32 letters, digits or -, the first a letter",
   );
   check("map", map === undefined || typeof map === "function", "must be a function");
+  for (const [path, value] of Object.entries({ map, keyId, type })) check(path, !isAsync(value), NOT_ASYNC);
   const fixed = (value: unknown, is: (text: string) => boolean): boolean =>
     value === undefined || typeof value === "function" || (typeof value === "string" && is(value));
   check("keyId", fixed(keyId, isKeyId), "must be a key id or a function");

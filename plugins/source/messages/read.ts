@@ -1,6 +1,7 @@
 /** Reads a message as the events that it publishes: through `map`, or as one of the forms that every source understands. */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { elements, skipSpace } from "../../../core/model/json.ts";
+import { atOnce } from "../../../core/model/at-once.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
 import { binary, binaryAttributes, isCloudEvent, structured } from "./cloud-event.ts";
@@ -76,7 +77,7 @@ export function messageText({ id, type, keyId, createdAt, data, dataText }: Mapp
 /** Calls a function of the config. What it throws, the message made it throw: it would throw again. */
 function called<T>(name: string, call: () => T): T {
   try {
-    return call();
+    return atOnce(name, call());
   } catch (error) {
     throw new Problem("VALIDATION_FAILED", `${name} of the source has thrown: ${String(error)}`);
   }
