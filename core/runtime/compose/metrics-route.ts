@@ -10,7 +10,7 @@ import type { Plan } from "../../ports/plan.ts";
 import { listen, type Listening } from "../server.ts";
 
 /** @param token asked for as Bearer; without one anybody who reaches the route may read */
-export function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {
+function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {
   const mayRead = token === undefined ? () => true : bearerCheck(token);
   return {
     method: "GET",

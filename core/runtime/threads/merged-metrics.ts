@@ -6,13 +6,9 @@ import type { MetricsSnapshot } from "../observability/index.ts";
 /** Gauges of which each thread has a part. */
 const PARTS: ReadonlySet<string> = new Set(["leases"]);
 
-/** Metrics of threads that have ended, so that no counter goes back. */
-export interface EndedMetrics {
-  /** Adds the last reading of a thread that has ended. */
+export interface MergedMetrics {
+  /** Adds the last reading of a thread that has ended, so that no counter goes back. */
   add(last: MetricsSnapshot): void;
-}
-
-export interface MergedMetrics extends EndedMetrics {
   /** All of them in Prometheus' text format. */
   text(living: readonly MetricsSnapshot[]): string;
 }

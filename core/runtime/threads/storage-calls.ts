@@ -13,7 +13,7 @@ export interface StorageFacts {
   readonly suspends: boolean;
   /** Whether this thread restores stored suspensions. The others would undo what was counted meanwhile. */
   readonly restores: boolean;
-  /** See `changed`. */
+  /** Of the last change to subscriptions: see `HeardChanges`. */
   readonly epoch: number;
 }
 
@@ -41,7 +41,6 @@ export type CommitCall = readonly [changes: FlatChanges, knows: number | undefin
 export type SettleCall = readonly [name: string, token: string, changes: FlatChanges, then: Then];
 export type WithdrawCall = readonly [line: Due, changes: FlatChanges, next: Due | undefined];
 export type ReleaseCall = readonly [name: string, token: string, dueAt: number | undefined];
-/** `undefined` where the thread has lost it already. */
 export type ExtendCall = readonly [name: string, token: string];
 /** A claim, or what a node that waits may be given. `busy` crosses as pairs: it may be a view of several maps, of which a copy would be empty. */
 export type ClaimCall = readonly [limit: number, perSubscription: number, busy: readonly (readonly [string, number])[]];
