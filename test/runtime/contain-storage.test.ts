@@ -62,6 +62,7 @@ describe("a storage whose setup returns no storage", () => {
     ["nothing", () => 5],
     ["what throws when it is read", () => new Proxy({}, { get: unreadable })],
     ["one without a queue", (storage: Draft) => ({ ...storage, queue: undefined })],
+    ["one whose nodes answer nothing", (storage: Draft) => ({ ...storage, nodes: { ask: () => true } })],
   ])("but %s cannot start, by name", async (_, change) => {
     await expect(storageOf(change)).rejects.toMatchObject({
       exitCode: 78,
@@ -90,6 +91,23 @@ describe("a storage that fails in a way of its own", () => {
     await clock.advance(6_000);
     await asked;
     expect(calls()).toEqual(["status"]);
+  });
+
+  it("asks the other nodes in a way of its own is named, and not waited for without an end", async () => {
+    const wait = { mostMs: 2_000, silentMs: 1_000 };
+    const asking = (ask: () => unknown) =>
+      storageOf(
+        (storage) => void (storage.nodes = { ask, answer: () => () => undefined } as unknown as Storage["nodes"]),
+      );
+    const thrown = await asking(() => Promise.reject(new Error("lost")));
+    await expect(thrown.storage.nodes?.ask("stop sub_1", wait)).rejects.toMatchObject({ fault: "unavailable" });
+    const odd = await asking(() => Promise.resolve("yes"));
+    await expect(odd.storage.nodes?.ask("stop sub_1", wait)).rejects.toMatchObject({ fault: "unavailable" });
+    const silent = await asking(never);
+    const asked = silent.storage.nodes?.ask("stop sub_1", wait);
+    await silent.clock.advance(20_000);
+    expect(await asked).toBe(false);
+    for (const { calls } of [thrown, odd, silent]) expect(calls()).toEqual(["nodes.ask"]);
   });
 
   it("fails to add lines keeps nothing that is stored from its answer", async () => {

@@ -21,6 +21,9 @@ const KNOWN = [StorageError, ConflictError, LeaseLostError, DamagedRecordError];
 /** Longest wait for what the probes, the metrics and the check of the free space ask. */
 const SOON_MS = 2_000;
 
+/** What a question to the other nodes gets beyond its time: a storage that is away says so by itself meanwhile. */
+const ASK_SPARE_MS = 10_000;
+
 /** Calls that may take as long as they take: one waits for work, one reads all lines, one ends everything. */
 const PATIENT: ReadonlySet<string> = new Set(["queue.wake", "queue.sweep", "dispose"]);
 
@@ -32,6 +35,7 @@ export function containStorage(storage: Storage, plugin: PluginName, walls: Wall
   checkPort(storage.queue, plugin, QUEUE, "queue.");
   checkPort(storage.counters, plugin, ["take", "giveBack"], "counters.");
   const { queue, counters, nodes } = storage;
+  if (nodes !== undefined) checkPort(nodes, plugin, ["ask", "answer"], "nodes.");
   const { inside, outside, note, tell, deadlines } = wallOf(plugin, walls);
   const unanswered = createUnanswered(walls.clock, note);
 
@@ -125,8 +129,19 @@ export function containStorage(storage: Storage, plugin: PluginName, walls: Wall
       ),
     giveBack: (takes, taken) => askNow("counters.giveBack", () => counters.giveBack(takes, taken), isNothing),
   };
-  const watchedNodes = nodes && {
-    answer: (act: Parameters<Nodes["answer"]>[0]) => inside(() => nodes.answer((text) => outside(() => act(text)))),
+  const watchedNodes: Partial<Nodes> | undefined = nodes && {
+    ask: (message, wait) =>
+      deadlines.bound(
+        ask("nodes.ask", () => nodes.ask(message, wait), isBoolean),
+        {
+          ms: wait.mostMs + ASK_SPARE_MS,
+          late() {
+            note("nodes.ask", new Error(`no answer within ${wait.mostMs} ms`));
+            return false;
+          },
+        },
+      ),
+    answer: (act) => inside(() => nodes.answer((text) => outside(() => act(text)))),
   };
   const { tap, room } = storage;
 
