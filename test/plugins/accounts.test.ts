@@ -748,6 +748,23 @@ describe("users", () => {
     expect((await call("POST", "/auth/login", { on, body })).status).toBe(200);
   });
 
+  it("a second factor that no master key opens stops that by name, and one that nobody confirmed is dropped", async () => {
+    await firstAccount();
+    await enrol();
+    const other = makeKeys({ master: key(9), signing: key(2), publishToken: "t" });
+    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords };
+    const lost = await openAccounts(context({ clock, storage: store, log, dataDir: folder, keys: other }), options);
+    await expect(lost.reseal?.()).rejects.toMatchObject({
+      code: "CONFLICT",
+      message: expect.stringContaining("alice"),
+    });
+    const users = openUsers(context({ clock, storage: store, log, keys, dataDir: folder }), passwords);
+    await users.reset("alice", { totp: false });
+    await users.beginTotp("alice");
+    expect(await lost.reseal?.()).toBe(0);
+    expect((await users.read("alice"))?.user.pending).toBeUndefined();
+  });
+
   it("the published keys verify what was granted, and nothing private is among them", async () => {
     const jwks = await call("GET", "/.well-known/jwks.json");
     const body = JSON.parse(jwks.reply?.body as string) as { keys: Record<string, unknown>[] };

@@ -32,7 +32,7 @@ export function rekeyOperations({ rekey }: { readonly rekey?: RekeyAll | undefin
       everyKey: true,
       stepUp: "secrets.rekeyed",
       reply: { status: 200, data: rekeyed },
-      problems: ["STEP_UP_REQUIRED"],
+      problems: ["STEP_UP_REQUIRED", "CONFLICT"],
       handle: async ({ actor }) => ({ data: await rekey(actor) }),
     }),
   ];
