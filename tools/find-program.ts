@@ -6,16 +6,21 @@ import programs from "./programs.json" with { type: "json" };
 export type Program = keyof typeof programs;
 
 /** The path of the program, of the first of its commands that is installed; undefined where none is. */
-export function findProgram(name: Program): string | undefined {
+export const findProgram = (name: Program): string | undefined =>
+  programs[name].commands.map(findCommand).find((path) => path !== undefined);
+
+/** Where a command is; undefined when it is not installed. */
+export function findCommand(command: string): string | undefined {
   // Debian keeps some servers out of the PATH of a plain user.
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
-  const paths = programs[name].commands.flatMap((command) => folders.map((folder) => join(folder, command)));
-  return paths.find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return folders.map((folder) => join(folder, command)).find(isRunnable);
+}
+
+function isRunnable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

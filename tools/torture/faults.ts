@@ -2,7 +2,8 @@
 import { existsSync } from "node:fs";
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findProgram, sleep, start } from "./process.ts";
+import { findCommand } from "../find-program.ts";
+import { sleep, start } from "./process.ts";
 import type { Random } from "./random.ts";
 import type { Blow, TorturedRedis } from "./redis.ts";
 import type { Relay } from "./relay.ts";
@@ -107,7 +108,7 @@ const injected = (name: string, inject: string, longestMs: number): Fault => ({
     const relay = random.pick(relays);
     const calls = "fsync,fdatasync";
     const strace = start([
-      findProgram("strace") as string,
+      findCommand("strace") as string,
       "-f",
       "-qq",
       "-p",
@@ -210,7 +211,7 @@ export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFi
   const missing: string[] = [];
   if (storage === "redis") faults.push(redisKilled, redisStopped, redisHole, redisReset, redisFailover);
   else {
-    if (findProgram("strace") === undefined) missing.push("EIO on fsync, slow fsync: strace is not installed");
+    if (findCommand("strace") === undefined) missing.push("EIO on fsync, slow fsync: strace is not installed");
     else {
       faults.push(injected("EIO on fsync", "error=EIO", 1_000));
       faults.push(injected("slow fsync", "delay_exit=150000", 2_000));

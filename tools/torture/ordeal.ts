@@ -8,7 +8,8 @@ import { openErasures } from "./erasures.ts";
 import { openKeyEraser } from "./key-eraser.ts";
 import { openOperator } from "./operator.ts";
 import { middle, openProbes } from "./probes.ts";
-import { findProgram, sleep, start } from "./process.ts";
+import { findCommand } from "../find-program.ts";
+import { sleep, start } from "./process.ts";
 import { publications } from "./publications.ts";
 import { startPublisher, type Publisher } from "./publisher.ts";
 import { random } from "./random.ts";
@@ -212,7 +213,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     timeline.end();
     for (const relay of relays) await relay.kill();
     await redis?.end();
-    if (small) await start([findProgram("umount") as string, "-l", folder]).gone;
+    if (small) await start([findCommand("umount") as string, "-l", folder]).gone;
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -226,7 +227,7 @@ async function busy(publisher: Publisher): Promise<void> {
 
 /** A small disk of its own, so that it can be filled. @returns false where that is not allowed */
 async function mountSmall(folder: string): Promise<boolean> {
-  const mount = findProgram("mount");
+  const mount = findCommand("mount");
   if (process.getuid?.() !== 0 || mount === undefined) return false;
   const made = start([mount, "-t", "tmpfs", "-o", `size=${SMALL_MB}m,mode=0700`, "tmpfs", folder]);
   await made.gone;

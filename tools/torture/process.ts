@@ -1,7 +1,5 @@
 // Processes that a fault may end, stop or wake, and that end with us.
 import { spawn, type ChildProcess } from "node:child_process";
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
 
 const running = new Set<ChildProcess>();
 process.on("exit", () => {
@@ -50,19 +48,6 @@ export function start(
     signal: (name) => void (alive && child.kill(name)),
     gone,
   };
-}
-
-/** Where a program is; undefined when it is not installed. */
-export function findProgram(name: string): string | undefined {
-  for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"]) {
-    try {
-      accessSync(join(folder, name), constants.X_OK);
-      return join(folder, name);
-    } catch {
-      // Not in this folder.
-    }
-  }
-  return undefined;
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

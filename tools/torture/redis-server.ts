@@ -3,7 +3,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../free-port.ts";
-import { findProgram, sleep, start, type Started } from "./process.ts";
+import { findCommand } from "../find-program.ts";
+import { sleep, start, type Started } from "./process.ts";
 
 export interface RedisServer {
   /** Of the line, by which everybody else knows it. */
@@ -34,7 +35,7 @@ const durable = (port: number): readonly string[] => [
 
 /** @param lines of its configuration, as many as it needs to be no server of data */
 export async function openServer(folder: string, lines?: readonly string[]): Promise<RedisServer> {
-  const program = findProgram("redis-server");
+  const program = findCommand("redis-server");
   if (program === undefined) throw new Error("redis-server is not installed");
   await mkdir(folder, { recursive: true });
   const own = await freePort();
