@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeAuthority, openAuthority, type Authority } from "./certificates.ts";
+import { systemReason } from "../../model/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 
@@ -24,9 +25,12 @@ export async function keptAuthority(folder: string, { clock }: CliEnvironment): 
     writeFileSync(caFile, authority.ca);
     return authority;
   } catch (error) {
-    const { message, syscall } = error as NodeJS.ErrnoException;
+    const { syscall } = error as NodeJS.ErrnoException;
     // A full disk or a kill may have cut a file off.
-    const why = syscall === undefined ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made" : message;
+    const why =
+      syscall === undefined
+        ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made"
+        : systemReason(error);
     throw new ExitError(EX_UNAVAILABLE, `cannot keep a certificate authority in ${folder}: ${why}`, { cause: error });
   }
 }
