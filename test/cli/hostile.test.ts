@@ -134,6 +134,18 @@ it.each([
   expect(stderr).not.toContain("    at ");
 });
 
+it("warns once before tokens go out unencrypted, however often it asks", async () => {
+  let streams = 0;
+  answer = (_, response) =>
+    response
+      .writeHead(200, { "content-type": "text/event-stream", connection: "close" })
+      .end(`event: event\ndata: {"id":"${++streams}"}\n\n`);
+  const elsewhere = url.replace("127.0.0.1", "0.0.0.0");
+  const ran = await runHere(["tail", "--key", "k", "--count", "3", "--url", elsewhere, "--token", "t"]);
+  expect([ran.code, streams]).toEqual([0, 3]);
+  expect(ran.stderr.match(/unencrypted/g)).toHaveLength(1);
+});
+
 it("warns before a token goes out unencrypted", async () => {
   const ran = await runHere(["status", "--url", "http://relay.invalid:1", "--token", "t"]);
   expect(ran.code).toBe(69);

@@ -11,13 +11,15 @@ import { EX_CONFIG, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.
 import { json } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
 import { readSecretText } from "../support/named-files.ts";
-import { record } from "../support/response-shape.ts";
+import { record, type Shape } from "../support/response-shape.ts";
 
 interface Rekeyed {
   readonly state: "running" | "done" | "blocked";
   readonly sealed: number;
   readonly unreadable: readonly string[];
 }
+
+const REKEYED: Shape<Rekeyed> = { state: "text", sealed: "number", unreadable: "list" };
 
 const rekey: Command = {
   usage: "secrets rekey",
@@ -29,14 +31,13 @@ const rekey: Command = {
   ],
   examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
   async run(given, io) {
+    const api = await openApi(given, io, "stepped-up");
     // Before any file is made: does the relay answer, and accept the token?
-    await (await openApi(given, io, "stepped-up")).ask("GET", "/relay/status");
+    await api.ask("GET", "/relay/status");
     const old = await prepare(given, io);
     let sealed = 0;
     for (;;) {
-      const api = await openApi(given, io, "stepped-up");
-      const shape = { state: "text", sealed: "number", unreadable: "list" } as const;
-      const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), shape);
+      const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), REKEYED);
       sealed = Math.max(sealed, came.sealed);
       if (came.state === "running") {
         if (io.stderr.isTTY) io.stderr.write(`\rrelay: ${sealed} subscriptions sealed again`);

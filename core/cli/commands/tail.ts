@@ -42,6 +42,7 @@ const tail: Command = {
 /** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
 async function follow(given: Given, io: CliEnvironment): Promise<void> {
   const path = keyPath(given, "stream");
+  const api = await openApi(given, io);
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
   const enough = Promise.withResolvers<void>();
   const isNew = onlyOnce();
@@ -55,7 +56,7 @@ async function follow(given: Given, io: CliEnvironment): Promise<void> {
   while (left > 0) {
     const next = new AbortController();
     try {
-      const stream = await (await openApi(given, io)).follow(path, "text/event-stream", next.signal);
+      const stream = await api.follow(path, "text/event-stream", next.signal);
       if (current === undefined) io.say(`relay: following ${given.key()}; Ctrl-C ends it`);
       if (lost) io.say("relay: it is back");
       lost = false;
