@@ -64,7 +64,9 @@ export async function openEngine(folder: string): Promise<Engine> {
   }
   return {
     async build(tag) {
-      const mounts = await buildMounts(folder);
+      // It may hold the tokens of this user's registries, and the folder of the images stays.
+      const npmrc = join(folder, "npmrc");
+      const mounts = await buildMounts(npmrc);
       const args = [
         "--isolation",
         "chroot",
@@ -75,7 +77,11 @@ export async function openEngine(folder: string): Promise<Engine> {
         "--build-arg",
         `NODE_IMAGE=${BASE}`,
       ];
-      await buildah("bud", ...args, ...mounts, "-t", tag, ROOT);
+      try {
+        await buildah("bud", ...args, ...mounts, "-t", tag, ROOT);
+      } finally {
+        await rm(npmrc, { force: true });
+      }
     },
     size: async (tag) => Number((await podman("image", "inspect", "--format", "{{.Size}}", tag)).stdout) / 1e6,
     async start(tag, name, mounts, env) {
@@ -147,8 +153,11 @@ function npmFolder(): string {
   return dirname(dirname(stdout.trim()));
 }
 
-/** npm in the build reads this machine's settings and trusts what this machine trusts; neither stays in the image. */
-async function buildMounts(folder: string): Promise<readonly string[]> {
+/**
+ * npm in the build reads this machine's settings and trusts what this machine trusts; neither stays in the image.
+ * @param file where the settings for the build are written
+ */
+async function buildMounts(file: string): Promise<readonly string[]> {
   const mounts: string[] = [];
   const own = join(process.env["HOME"] ?? "/root", ".npmrc");
   let npmrc = await readFile(own, "utf8").catch(() => "");
@@ -163,7 +172,6 @@ async function buildMounts(folder: string): Promise<readonly string[]> {
     mounts.push("--volume", `${ca}:/etc/build-ca.pem:ro`);
     npmrc += "\ncafile=/etc/build-ca.pem\n";
   }
-  const file = join(folder, "npmrc");
   await writeFile(file, npmrc, { mode: 0o600 });
   mounts.push("--volume", `${file}:/root/.npmrc:ro`);
   return mounts;
