@@ -10,8 +10,8 @@ import { promisify } from "node:util";
 const PUBLINT = "publint@0.3.25";
 const ATTW = "@arethetypeswrong/cli@0.18.5";
 
-/** A relay that was told to stop has ended by then, ms. */
-const STOP_MS = 60_000;
+/** A relay that was started listens by then, and one that was told to stop has ended, ms. */
+const MOST_MS = 60_000;
 /** The exit code of a check that cannot be made here. */
 const SKIPPED = 77;
 
@@ -19,18 +19,18 @@ const root = resolve(import.meta.dirname, "..");
 const { devDependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
   devDependencies: Record<string, string>;
 };
-const folder = await mkdtemp(join(tmpdir(), "relay-package-"));
-const user = join(folder, "user");
 const run = async (cwd: string, command: string, ...args: readonly string[]): Promise<string> => {
   const { stdout, stderr } = await promisify(execFile)(command, args, { cwd, maxBuffer: 1 << 26, timeout: 240_000 });
   return stdout + stderr;
 };
 try {
-  await run(folder, "npm", "view", PUBLINT, "version");
+  await run(root, "npm", "view", PUBLINT, "version");
 } catch {
   console.error("not checked: the registry does not answer");
   process.exit(SKIPPED);
 }
+const folder = await mkdtemp(join(tmpdir(), "relay-package-"));
+const user = join(folder, "user");
 try {
   await check();
   console.log("the package is as it should be");
@@ -78,6 +78,7 @@ async function serves(): Promise<void> {
       return false;
     }
   };
+  const late = setTimeout(() => signalGroup("SIGKILL"), MOST_MS).unref();
   let said = "";
   for await (const part of child.stderr.setEncoding("utf8")) {
     said += String(part);
@@ -90,11 +91,12 @@ async function serves(): Promise<void> {
     }
     break;
   }
+  clearTimeout(late);
   signalGroup("SIGTERM");
   const [code, signal] = (await ended) as [number | null, string | null];
-  const until = performance.now() + STOP_MS;
+  const until = performance.now() + MOST_MS;
   while (signalGroup(0) && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
-  if (signalGroup("SIGKILL")) throw new Error(`the relay has not stopped after ${STOP_MS} ms`);
+  if (signalGroup("SIGKILL")) throw new Error(`the relay has not stopped after ${MOST_MS} ms`);
   if (!said.includes("listening at")) throw new Error(`npx relaybox start ended (${code ?? signal}):\n${said}`);
   console.log("npx relaybox start serves");
 }
