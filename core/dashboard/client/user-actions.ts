@@ -48,7 +48,7 @@ const PasswordOnce = part(({ username, password, close }: OnceProps) =>
   }),
 );
 
-export const AddUser = part(({ close }: { readonly close: () => void }) => {
+export const AddUser = part(({ close, done }: Pick<OneProps, "close" | "done">) => {
   const [username, setUsername] = useState("");
   const [keys, setKeys] = useState("");
   const [access, setAccess] = useState("manage");
@@ -61,8 +61,8 @@ export const AddUser = part(({ close }: { readonly close: () => void }) => {
     const { data } = await ask<{ readonly username: string }>("POST", "/auth/users", { body, wanted });
     showToast("The user is added");
     const { username: added } = data;
-    if (password === "") show((done) => PasswordOnce({ username: added, password: chosen, close: done }));
-    close();
+    if (password === "") show((shown) => PasswordOnce({ username: added, password: chosen, close: shown }));
+    done();
   });
   return Dialog({
     title: "Add a user",

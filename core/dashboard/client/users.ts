@@ -56,7 +56,7 @@ export const Users = part(() => {
             ],
           })),
         ),
-      doing === "add" && AddUser({ close: done }),
+      doing === "add" && AddUser({ close, done }),
       typeof doing === "object" && doing.what === "change" && ResetUser({ one: doing.one, close, done }),
       typeof doing === "object" && doing.what === "remove" && RemoveUser({ one: doing.one, close, done }),
     ],
