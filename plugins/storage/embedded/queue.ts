@@ -136,6 +136,14 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     window.touch(queue);
   }
 
+  /** Keeps the subscription queue from claims for so long from now on; with 0 no longer. */
+  function rest(ends: "pauseEnds" | "holdEnds", subscriptionId: string, ms: number): void {
+    const queue = ms > 0 ? window.queueOf(subscriptionId) : window.queues.get(subscriptionId);
+    if (queue === undefined) return;
+    queue[ends] = ms > 0 ? clock.monotonic() + ms : 0;
+    window.touch(queue);
+  }
+
   return {
     add(dues) {
       for (const due of dues) add(due);
@@ -197,19 +205,9 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       window.touch(queue);
     },
 
-    async pause(subscriptionId, ms) {
-      const queue = ms > 0 ? window.queueOf(subscriptionId) : window.queues.get(subscriptionId);
-      if (queue === undefined) return;
-      queue.pauseEnds = ms > 0 ? clock.monotonic() + ms : 0;
-      window.touch(queue);
-    },
+    pause: async (subscriptionId, ms) => rest("pauseEnds", subscriptionId, ms),
 
-    async hold(subscriptionId, ms) {
-      const queue = ms > 0 ? window.queueOf(subscriptionId) : window.queues.get(subscriptionId);
-      if (queue === undefined) return;
-      queue.holdEnds = ms > 0 ? clock.monotonic() + ms : 0;
-      window.touch(queue);
-    },
+    hold: async (subscriptionId, ms) => rest("holdEnds", subscriptionId, ms),
 
     async cancel(subscriptionId) {
       const queue = window.queues.get(subscriptionId);
