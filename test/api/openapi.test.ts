@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
 import { subscriptionsOf } from "../../core/model/keys.ts";
 import { PROBLEMS } from "../../core/model/problem.ts";
+import { routeShape } from "../../core/limits/route-limits.ts";
+import { defaultRows } from "../../config/limits.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
@@ -68,6 +70,11 @@ beforeAll(async () => {
       ping: async () => ({ ordinal: "0".repeat(26), attempt }),
       figures: { stats: async () => NO_FIGURES, status: async () => ({ nodes: 1 }) },
       feed: { listen: () => () => {} },
+      rekey: async () => ({ state: "done", sealed: 0, unreadable: [] }),
+      portal: {
+        links: { mint: async () => ({ id: "lnk_1", token: "t", expiresAt: 0 }), revoke: async () => {} },
+        pageUrl: () => "https://relay.example/portal",
+      },
     },
     routes: [...openApiRoutes({ operations: [], routes: [], version: "0" }), ...through.routes],
   });
@@ -151,6 +158,12 @@ describe("the gateway in the document", () => {
 });
 
 describe("every operation", () => {
+  it("has a row in the table of limits", () => {
+    const rows = new Set(Object.keys(defaultRows).map(routeShape));
+    const names = api.operations.map(({ method, path, limit }) => limit ?? `${method} ${path}`);
+    expect(names.filter((name) => name === false || !rows.has(routeShape(name)))).toEqual([]);
+  });
+
   it("answers as the document says, when all goes well and when it does not", async () => {
     const keyId = "key_walk";
     const made = await api.ask("POST", `/api-keys/${keyId}/webhooks`, {
