@@ -26,7 +26,7 @@ import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } fr
 import { setPause } from "./set-pause.ts";
 import { settle } from "./settle.ts";
 import { sendMade } from "./transform.ts";
-import { asDamagedList, loadRecord } from "./load-record.ts";
+import { isNamed, loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
 import { isSameVersion } from "../records/subscription-record.ts";
@@ -91,13 +91,9 @@ export class DeliveryRun {
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const loaded = this.#loaded ?? (await eventCache.load(keyId, ordinal));
     // A record that agrees with the line proves that the delivery is one of the event's.
-    let named = cycle > 0 || this.#delivery !== undefined;
-    try {
-      named ||= await recipients.has(loaded.event, subscriptionId);
-    } catch (error) {
-      throw asDamagedList(error, loaded.event);
-    }
-    if (!named) throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+    const proven = cycle > 0 || this.#delivery !== undefined;
+    if (!proven && !(await isNamed(recipients, loaded.event, subscriptionId)))
+      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const sub = await subscriptionCache.get(keyId, subscriptionId);
@@ -108,15 +104,18 @@ export class DeliveryRun {
       if (over.status === "failed") this.#deps.failed?.(keyId, [subscriptionId]);
       return metrics.count("deliveries", { outcome: outcomeOf(ended) });
     }
-    const waitMs = await askGates([...pauses, rateLimit], sub as Subscription, ordinal);
+    const waitMs = await askGates(pauses, sub as Subscription, ordinal);
     if (waitMs !== undefined) await this.#turnAway(waitMs);
+    const limitMs = sub?.rateLimit === undefined ? undefined : await rateLimit(sub, ordinal);
+    if (limitMs !== undefined) await this.#turnAway(limitMs, "hold");
     const turn = { cycle, number: delivery.attempts.length + 1 };
     const faulty = (error: unknown) => afterFault(error, this.#lease, turn, this.#signal, this.#deps);
     const transformed = sub?.transform !== undefined;
     const made = transformed ? await this.#deps.transform(sub, loaded, turn, this.#signal).catch(faulty) : loaded;
     // The receiver may have asked for a pause while the transform waited and ran. Of two waits it is the one that counts.
     const rest = transformed ? await askGates(pauses, sub, ordinal) : undefined;
-    if (rest !== undefined || typeof made === "number") return await this.#turnAway(rest ?? (made as number));
+    if (rest !== undefined) return await this.#turnAway(rest);
+    if (typeof made === "number") return await this.#turnAway(made, "hold");
     // The last check before the first byte: the lease, as all nodes see it, and the subscription as it is now.
     const began = clock.monotonic();
     if (!(await storage.queue.extend(this.#lease))) throw new LeaseLostError();
@@ -140,10 +139,10 @@ export class DeliveryRun {
     await this.#record(sub as Subscription, tried, attempt, outcome);
   }
 
-  /** A gate refuses: the delivery goes back unchanged, and nothing of its subscription is claimed for this long. */
-  async #turnAway(ms: number): Promise<never> {
+  /** Gives it back, and claims nothing of its subscription for so long. `hold`: for this node's sake, it ends no pause. */
+  async #turnAway(ms: number, how: "pause" | "hold" = "pause"): Promise<never> {
     const { clock, storage } = this.#deps;
-    await storage.queue.pause(this.#lease.subscriptionId, Math.ceil(ms));
+    await storage.queue[how](this.#lease.subscriptionId, Math.ceil(ms));
     await storage.queue.release(this.#lease);
     throw new NotDelivered(clock.now() + ms, false);
   }

@@ -40,7 +40,7 @@ export interface DeliveryDeps {
   readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
   /** Pauses of the subscription. Asked in order before each attempt, and again when its transform has run. */
   readonly pauses: readonly AttemptGate[];
-  /** Asked after them, once: what it lets through counts. */
+  /** Asked after them, once, of a subscription that has a rate: what it lets through counts. */
   readonly rateLimit: AttemptGate;
   /** Called when a delivery that may have passed the gates is no longer under way here, whatever its result. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;

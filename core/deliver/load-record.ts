@@ -1,4 +1,4 @@
-/** Loads the delivery record; a first attempt has none. Says what is damaged where that shows. */
+/** Loads what proves a delivery: its record, which a first attempt does not have, or the list of its event. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -8,6 +8,7 @@ import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 import { isDamage, readText } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
+import type { Recipients } from "../records/recipients.ts";
 
 /**
  * @returns `undefined` when only the acceptance has been written: no attempt and no replay. One that goes in order has a
@@ -43,10 +44,14 @@ async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<D
 }
 
 /**
- * Returns what to throw when the list of an event's subscriptions could not be read. Where it is damaged, nobody can say
- * that the delivery is one of the event's, so it ends as with a damaged event.
+ * Returns whether a delivery to the subscription is one of the event's.
+ * @throws DamagedRecordError when the list of a wide event's subscriptions is damaged, so that nobody can say; StorageError
  */
-export const asDamagedList = (error: unknown, { keyId, wide }: Pick<RelayEvent, "keyId" | "wide">): unknown =>
-  wide !== undefined && isDamage(error)
-    ? new DamagedRecordError("event", "unreadable", snapshotKey(keyId, wide.snapshot), { cause: error })
-    : error;
+export function isNamed(recipients: Pick<Recipients, "has">, event: RelayEvent, id: string): Promise<boolean> {
+  const { keyId, wide } = event;
+  if (wide === undefined) return recipients.has(event, id);
+  return recipients.has(event, id).catch((cause: unknown) => {
+    if (!isDamage(cause)) throw cause;
+    throw new DamagedRecordError("event", "unreadable", snapshotKey(keyId, wide.snapshot), { cause });
+  });
+}

@@ -151,7 +151,7 @@ export interface Queue {
   pause(subscriptionId: string, ms: number): Promise<void>;
   /**
    * Claims nothing of this subscription for `ms` from now; 0 lifts it. Like `pause`, but kept apart from it: `hold` is
-   * for a node that has no slot for the subscription, `pause` for the receiver's wish. The later end counts.
+   * for a node that cannot serve the subscription now (slots, rate, transforms), `pause` for the receiver's wish. The later end counts.
    */
   hold(subscriptionId: string, ms: number): Promise<void>;
   /** Drops the subscription's deliveries from the queue and ends every lease of it, on all nodes, before it resolves. */

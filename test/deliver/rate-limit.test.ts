@@ -2,6 +2,8 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../core/deliver/rate-limit.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
+import { testPath } from "../support/path.ts";
+import { until } from "../support/until.ts";
 
 const slow = { id: "sub_1", rateLimit: { perSecond: 0.01 } };
 afterEach(() => void vi.restoreAllMocks());
@@ -33,4 +35,33 @@ it("stops no subscription when the wall clock is set back", async () => {
   const now = Date.now.bind(Date);
   vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
   expect([await limit.admit(slow), await limit.admit(slow)]).toEqual([undefined, 100_000]);
+});
+
+it("ends no pause that another node has set for the receiver", async () => {
+  await using test = await testPath();
+  const options = { url: "https://receiver.example/hook", events: ["deposit:paid"], rateLimit: { perSecond: 100 } };
+  const { subscription } = await test.parts.subscriptions.create("key_1", options, { sub: "tester" });
+  const { queue } = test.storage;
+  const claim = queue.claim.bind(queue);
+  let paused = false;
+  queue.claim = async (request) => {
+    const leases = await claim(request);
+    // The other node hears the receiver's Retry-After when this one has claimed some already.
+    if (leases.length > 1 && !paused) await queue.pause(subscription.id, 600_000);
+    paused ||= leases.length > 1;
+    return leases;
+  };
+  for (let i = 0; i < 3; i++) await test.publish();
+  // Bottleneck counts by it: the second one is refused, however slow the machine is.
+  const now = Date.now();
+  vi.spyOn(Date, "now").mockImplementation(() => now);
+  await test.start();
+  await test.whenSent(1);
+  await test.clock.advance(60_000);
+  expect([paused, test.sent.length]).toEqual([true, 1]);
+  vi.restoreAllMocks();
+  await until(async () => {
+    await test.clock.advance(60_000);
+    return test.sent.length === 3;
+  });
 });
