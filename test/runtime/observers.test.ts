@@ -182,6 +182,7 @@ describe("the figures", () => {
     metrics.count("nonsense", { a: "b" });
     metrics.count("backlog");
     metrics.count("breakers_opened", undefined, -1);
+    metrics.count("breakers_opened", undefined, Infinity);
     metrics.gauge("deliveries", 5, { outcome: "delivered" });
     metrics.observe("attempt_seconds", Number.NaN);
     const text = await metrics.text();

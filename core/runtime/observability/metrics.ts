@@ -62,7 +62,7 @@ export function createMetrics(): RelayMetrics {
     },
     count(name, labels, by = 1) {
       const cells = metricsByName.get(name);
-      if (cells?.row.kind === "counter" && typeof by === "number" && by >= 0) cells.at(labels).value += by;
+      if (cells?.row.kind === "counter" && Number.isFinite(by) && by >= 0) cells.at(labels).value += by;
     },
     gauge(name, value, labels) {
       const cells = metricsByName.get(name);
