@@ -57,9 +57,13 @@ it("ends no pause that another node has set for the receiver", async () => {
   vi.spyOn(Date, "now").mockImplementation(() => now);
   await test.start();
   await test.whenSent(1);
-  await test.clock.advance(60_000);
-  expect([paused, test.sent.length]).toEqual([true, 1]);
   vi.restoreAllMocks();
+  // Bottleneck's own time goes on as well, so that only the pause is in the way.
+  for (let second = 0; second < 60; second++) {
+    await test.clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  expect([paused, test.sent.length]).toEqual([true, 1]);
   await until(async () => {
     await test.clock.advance(60_000);
     return test.sent.length === 3;
