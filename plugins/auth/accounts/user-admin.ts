@@ -14,6 +14,7 @@ import { readLoginBody, reply } from "./login-body.ts";
 import { ACCOUNT_STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
 import { type AccountsDeps, actorOf, identifyOwner } from "./dependencies.ts";
+import { normalName } from "./user.ts";
 
 export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;
@@ -67,7 +68,7 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       const by = await admin(request, principal, "account.created");
       await users.add({ username, password, keys, access }, by);
       done(by, "account.created", username);
-      return reply({ username: username.trim().toLowerCase(), keys, access }, clock.now(), {}, 201);
+      return reply({ username: normalName(username), keys, access }, clock.now(), {}, 201);
     }),
     route("DELETE", "/auth/users/{username}", removed, async (request, principal) => {
       const by = await admin(request, principal, "account.removed");
