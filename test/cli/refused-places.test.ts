@@ -90,6 +90,15 @@ it("relay restore gives up on a file without lines", { timeout: 30_000 }, async 
   });
 });
 
+it("relay migrate copies no storage into itself", async () => {
+  const home = testFolder();
+  writeFileSync(join(home, "relay.config.ts"), "export default {};");
+  mkdirSync(join(home, "data"));
+  const refused = await runHere(["migrate", "--to", "relay.config.ts"], { cwd: home });
+  expect(refused).toMatchObject({ code: 64, stdout: "", stderr: expect.stringContaining("the source itself") });
+  expect(readdirSync(join(home, "data"))).toEqual([]);
+});
+
 it("relay dev says that a file is no folder to watch", async () => {
   const refused = await run("dev", "file", "--port", "0");
   expect(refused).toMatchObject({ code: 69, stdout: "" });

@@ -1,6 +1,6 @@
 /** `relay migrate --to <config>`: copies everything from one storage into another, of whatever kind. */
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { loadConfig } from "../../../config/load.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { alignRecords, copyRecords, countRecords } from "../../maintenance/migrate.ts";
@@ -13,7 +13,7 @@ import type { Plan } from "../../ports/plan.ts";
 import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { type Command, CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
+import { EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { beginFilling } from "./restore.ts";
@@ -40,8 +40,10 @@ const migrate: Command = {
       import("../support/offline.ts"),
       import("../support/source-storage.ts"),
     ]);
-    const { plan: from } = await loadFor(given, io);
+    const { plan: from, file } = await loadFor(given, io);
     const target = await loadTarget(to, from, io);
+    const alike = target.dataDir === from.dataDir && target.storage.name === from.storage.name;
+    if (alike && file === resolve(io.cwd, to)) throw usage("--to is the config of the source itself");
     const source = await openSource(from, io);
     let records: number;
     try {
