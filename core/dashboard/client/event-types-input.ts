@@ -3,6 +3,7 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { showToast } from "./elements.ts";
+import { below } from "./fields.ts";
 import type { EventTypeDetail, EventTypeHead } from "./shapes.ts";
 import { token } from "./token.ts";
 
@@ -58,6 +59,9 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
   const toggle = (name: string): void =>
     change(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
   const message = wrong ?? error;
+  const star = () => el.code(null, "*");
+  const hint = [star(), " stands for one part, at the end for one or more; ", star(), " alone is every event."];
+  const { linked, lines: notes } = below(id, hint, message);
   const others = chosen.filter((name) => !offered.some((one) => one.name === name));
 
   return el.fieldset(
@@ -103,7 +107,7 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
         autoComplete: "off",
         autoCapitalize: "none",
         spellcheck: false,
-        "aria-describedby": `${id}-hint${message === undefined ? "" : ` ${id}-wrong`}`,
+        ...linked,
         "aria-invalid": message === undefined ? undefined : true,
         onInput: (event: Event) => setText((event.currentTarget as HTMLInputElement).value),
         onBlur: () => text !== "" && add(),
@@ -115,14 +119,7 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
       }),
       el.button({ type: "button", onClick: add }, "Add"),
     ),
-    el.p(
-      { id: `${id}-hint`, class: "hint" },
-      el.code(null, "*"),
-      " stands for one part, at the end for one or more; ",
-      el.code(null, "*"),
-      " alone is every event.",
-    ),
-    message !== undefined && el.p({ id: `${id}-wrong`, class: "wrong" }, message),
+    ...notes,
   );
 });
 

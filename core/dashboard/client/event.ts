@@ -28,10 +28,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   // The page of deliveries that is shown: an event may have thousands.
   const [cursor, turn] = useState<string | undefined>(undefined);
   const { data, error, again } = useLoad(
-    (signal) => {
-      const query = cursor === undefined ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-      return ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id]) + query, { signal });
-    },
+    (signal) => ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id], { cursor }), { signal }),
     [keyId, id, cursor],
   );
   const soon = useCalm(again, 700);
@@ -103,7 +100,8 @@ const Shown = part(
       ],
       children: [
         erasing && EraseEvent({ keyId, eventId: id, close: () => setErasing(false) }),
-        problem(error ?? replay.error),
+        problem(error, again),
+        problem(replay.error),
         el.div(
           { class: "card" },
           el.dl(

@@ -23,6 +23,19 @@ interface FieldProps {
   readonly offers?: readonly string[];
 }
 
+/** What stands below a field, and the attribute that has it read out with the field. */
+export function below(id: string, hint: ComponentChildren, error: string | undefined) {
+  const [hintId, errorId] = [`${id}-hint`, `${id}-error`];
+  const about = [hint !== undefined && hintId, error !== undefined && errorId].filter(Boolean).join(" ");
+  return {
+    linked: { "aria-describedby": about || undefined },
+    lines: [
+      hint !== undefined && el.p({ id: hintId, class: "hint" }, hint),
+      error !== undefined && el.p({ id: errorId, class: "wrong" }, error),
+    ],
+  };
+}
+
 export const Field = part((props: FieldProps) => {
   const {
     label,
@@ -42,7 +55,7 @@ export const Field = part((props: FieldProps) => {
   useEffect(() => {
     if (focus) input.current?.focus();
   }, []);
-  const about = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(" ");
+  const { linked, lines: notes } = below(id, hint, error);
   const shared = {
     id,
     ref: input,
@@ -53,7 +66,7 @@ export const Field = part((props: FieldProps) => {
     autoComplete: autocomplete,
     autoCapitalize: "none",
     spellcheck: false,
-    "aria-describedby": about || undefined,
+    ...linked,
     "aria-invalid": error === undefined ? undefined : true,
     onInput: (event: Event) => change((event.currentTarget as HTMLInputElement).value),
   } as const;
@@ -70,8 +83,7 @@ export const Field = part((props: FieldProps) => {
       : el.textarea({ ...shared, rows: lines }),
     rest.offers !== undefined &&
       el.datalist({ id: `${id}-offers` }, ...rest.offers.map((one) => el.option({ key: one, value: one }))),
-    hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
-    error !== undefined && el.p({ id: `${id}-error`, class: "wrong" }, error),
+    ...notes,
   );
 });
 
@@ -99,6 +111,7 @@ export const Select = part(({ label, value, change, options, hint, error, bare, 
       .catch((failure: unknown) => showToast((failure as Error).message))
       .finally(() => (loading.current = false));
   };
+  const { linked, lines } = below(id, hint, error);
   return el.div(
     { class: "field" },
     el.label({ htmlFor: id, class: bare ? "hidden" : undefined }, label),
@@ -106,9 +119,7 @@ export const Select = part(({ label, value, change, options, hint, error, bare, 
       {
         id,
         value,
-        "aria-describedby":
-          [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(" ") ||
-          undefined,
+        ...linked,
         "aria-invalid": error === undefined ? undefined : true,
         onChange: (event: Event) => change((event.currentTarget as HTMLSelectElement).value),
         onFocus: open,
@@ -116,8 +127,7 @@ export const Select = part(({ label, value, change, options, hint, error, bare, 
       },
       ...options.map(([one, text]) => el.option({ key: one, value: one, selected: one === value }, text)),
     ),
-    hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
-    error !== undefined && el.p({ id: `${id}-error`, class: "wrong" }, error),
+    ...lines,
   );
 });
 

@@ -1,6 +1,7 @@
 /** Edits static request headers: names are shown, stored values are not. */
 import { useId } from "preact/hooks";
 import { el, part } from "./dom.ts";
+import { below } from "./fields.ts";
 
 export interface HeaderLine {
   readonly id: number;
@@ -33,8 +34,10 @@ export const HeadersInput = part(({ lines, change, error }: HeadersProps) => {
   const set = (at: number, what: Partial<HeaderLine>): void =>
     change(lines.map((line) => (line.id === at ? { ...line, ...what } : line)));
   const value = (event: Event): string => (event.currentTarget as HTMLInputElement).value;
+  const hint = "Sent with every delivery. Values are encrypted at rest, and never shown again.";
+  const { linked, lines: notes } = below(id, hint, error);
   return el.fieldset(
-    { class: "field" },
+    { class: "field", ...linked },
     el.legend(null, "Custom headers", el.span({ class: "quiet" }, " optional")),
     ...lines.map((line, i) =>
       el.div(
@@ -69,7 +72,6 @@ export const HeadersInput = part(({ lines, change, error }: HeadersProps) => {
       { class: "row" },
       el.button({ type: "button", onClick: () => change([...lines, headerRow()]) }, "Add a header"),
     ),
-    el.p({ class: "hint", id }, "Sent with every delivery. Values are encrypted at rest, and never shown again."),
-    error !== undefined && el.p({ class: "wrong" }, error),
+    ...notes,
   );
 });

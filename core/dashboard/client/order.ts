@@ -55,7 +55,7 @@ export const orderFields = ({ order, setOrder, orderBy, setOrderBy, error }: Ord
 ];
 
 /** Returns the path of a field; `undefined` when it is empty. @throws Error when it is a list that is not JSON */
-export function readPath(text: string): unknown {
+function readPath(text: string): unknown {
   const given = text.trim();
   if (!given.startsWith("[")) return given === "" ? undefined : given;
   try {
@@ -96,7 +96,7 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
     showToast(done.skipped === 0 ? "Nothing is held any more" : `Skipped ${count(done.skipped)}`);
     again();
   });
-  if (data === undefined) return error === undefined ? undefined : problem(error);
+  if (data === undefined) return problem(error, again);
   return el.section(
     { class: "card", "aria-labelledby": "order" },
     el.h2({ id: "order" }, "Order"),
@@ -127,6 +127,7 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
             ),
           ),
       ),
-    problem(skip.error ?? error),
+    problem(error, again),
+    problem(skip.error),
   );
 });

@@ -90,7 +90,8 @@ const Open = part(
       actions: menu.buttons,
       children: [
         tabs(keyId, one.id, "settings"),
-        problem(error ?? menu.error, again),
+        problem(error, again),
+        problem(menu.error),
         !active &&
           notice(
             "warn",
