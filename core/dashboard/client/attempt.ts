@@ -8,7 +8,7 @@ import type { Attempt } from "./shapes.ts";
 
 interface LineProps {
   readonly attempt: Attempt;
-  /** A link to the exact request. */
+  /** What stands below it: the exact request. */
   readonly more?: ComponentChildren;
 }
 

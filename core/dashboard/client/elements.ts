@@ -20,9 +20,8 @@ setInterval(() => {
 /** Returns epoch ms of the relay, updated each second. */
 export const useNow = (): number => useCell(clock);
 
-/** Whether lists show the clock instead of how long ago it was. Kept in the browser. */
 const CLOCK = "relay.times";
-// The browser may refuse storage to a page in a frame.
+/** Whether lists show the clock instead of how long ago it was. Kept in the browser, which may refuse that in a frame. */
 const clockTimes = cell(!isPortal && localStorage.getItem(CLOCK) === "clock");
 
 /** Shows how long ago a time is, or the time itself; the other one on hover. */

@@ -8,7 +8,10 @@ import type { RelayEvent } from "./shapes.ts";
 
 const OFFERED = 5;
 
-/** Returns the chosen event id, and the parts of a form that choose it. @param what ends the labels, where two testers stand on one page: `" to transform"` */
+/**
+ * Returns the chosen event id, and the parts of a form that choose it.
+ * @param what ends the labels, where two testers stand on one page: `" to transform"`
+ */
 export function useEventChoice(keyId: string, what = "") {
   const [eventId, setEventId] = useState("");
   const [newest, setNewest] = useState<readonly RelayEvent[]>([]);

@@ -35,7 +35,7 @@ function checkJson(text: string): void {
   }
 }
 
-export const PublishEvent = part(({ keyId, close }: PublishProps) => {
+const PublishEvent = part(({ keyId, close }: PublishProps) => {
   const [type, setType] = useState("");
   const [data, setData] = useState("");
   const [id, setId] = useState("");

@@ -74,7 +74,7 @@ function partShown({ ready, ...more }: Facts) {
   );
 }
 
-/** `oldestDueAt` → `oldest due at` */
+/** `oldestDueAt` → `Oldest due at` */
 const words = (name: string): string =>
   WORDS[name] ??
   name

@@ -38,7 +38,7 @@ interface SentProps {
   readonly sub: Subscription | undefined;
 }
 
-export const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string): string =>
+const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string): string =>
   `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","data":${data}}`;
 
 /** Loaded when it is opened: there may be many of them. */

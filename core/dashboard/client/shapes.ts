@@ -17,7 +17,6 @@ type Shown = z.infer<typeof api.shownSubscription>;
 /** A subscription of any answer: some leave one of the times out. */
 export type Subscription = Omit<Shown, Times> & Partial<Pick<Shown, Times>>;
 type Times = "createdAt" | "updatedAt";
-export type Retry = NonNullable<Subscription["retry"]>;
 
 export type Filter = z.infer<typeof shownFilter>;
 export type FilterTested = z.infer<typeof filterTested>;

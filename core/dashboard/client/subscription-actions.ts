@@ -1,4 +1,4 @@
-/** Confirms and runs the actions on a subscription that need a second thought: rotating its secret, and deleting it. */
+/** Confirms and runs the actions on a subscription that need a second thought: rotating its secret, disabling and deleting it. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Confirm } from "./confirm.ts";
