@@ -564,6 +564,17 @@ describe("the second factor", () => {
     expect((await login({ code: now(fresh) })).status).toBe(200);
   });
 
+  it("is not slowed any more by wrong passwords once the right one has come", async () => {
+    const token = (await login()).data?.["token"] as string;
+    const begin = (password: string): Promise<Got> => call("POST", "/auth/totp", { token, body: { password } });
+    for (let i = 0; i < 3; i++) expect((await begin(`wrong ${i} horse battery`)).code).toBe("UNAUTHENTICATED");
+    const slowed = begin(PASSWORD);
+    await clock.whenSleeping();
+    await clock.advance(250);
+    expect((await slowed).status).toBe(200);
+    expect((await begin(PASSWORD)).status).toBe(200);
+  });
+
   it("an enrolment that was never begun, or ten minutes ago, cannot be confirmed", async () => {
     const token = (await login()).data?.["token"] as string;
     expect((await call("PUT", "/auth/totp", { token, body: { code: "123456" } })).code).toBe("CONFLICT");

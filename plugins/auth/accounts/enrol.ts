@@ -69,6 +69,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
       await refused("second_factor.begun", user, request, "wrong password");
       throw unauthenticated("The password is wrong.");
     }
+    brake.succeeded(user.username);
     const allowed = user.totp === undefined ? user : useCode(user, given.code ?? "", keys, clock.now());
     if (allowed !== undefined) return allowed;
     await refused("second_factor.begun", user, request, "wrong code");
