@@ -17,7 +17,7 @@ import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { newStreak, type Streak } from "./streak.ts";
-import { succeededSince } from "./stored-outcomes.ts";
+import { storedOutcomes } from "./stored-outcomes.ts";
 
 export interface CircuitBreaker {
   /** Loads what outlives a restart: since when each subscription has only failed. */
@@ -63,6 +63,8 @@ export function createCircuitBreaker(deps: {
   const { options, storage, clock, log, metrics } = deps;
   const streaks = new Map<string, Streak>();
   const writes = new Set<Promise<unknown>>();
+  /** Epoch ms of `start`. */
+  let startedAt = 0;
   const commit = deps.commitWith ?? storage.commit.bind(storage);
 
   function later(what: string, work: () => Promise<unknown>): void {
@@ -88,10 +90,14 @@ export function createCircuitBreaker(deps: {
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
   async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
     const stillStored = (await storage.getItem(healthKey(sub.id))) !== undefined;
-    const well = !stillStored || (await succeededSince(storage, sub.id, streak.since));
+    const { succeeded, attemptedAt } = await storedOutcomes(storage, sub.id, streak.since, startedAt);
     if (streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
     streak.unconfirmed = false;
-    if (!well) return judge(sub, ordinal, streak, options);
+    if (stillStored && !succeeded) {
+      // From the last attempt to the start no relay was at work, or the clock was wrong at the start: nothing failed.
+      if (attemptedAt !== undefined) streak.began += startedAt - Math.max(streak.since, attemptedAt);
+      return judge(sub, ordinal, streak, options);
+    }
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
     streaks.set(sub.id, { ...newStreak(clock.now(), clock.monotonic()), failures: 1 });
     if (stillStored) await forgetStored(sub.id, streak, sub);
@@ -101,7 +107,7 @@ export function createCircuitBreaker(deps: {
   async function end(sub: Subscription, streak: Streak): Promise<void> {
     streak.ending = true;
     try {
-      if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak, sub);
+      if ((await storedOutcomes(storage, sub.id, streak.since)).succeeded) await clear(sub.id, streak, sub);
       else await deps.disable(sub.keyId, sub.id, streak.reported ? undefined : OPERATIONAL);
       // Only after success, so that the next failure retries what could not be stored.
       if (streaks.get(sub.id) === streak) streaks.delete(sub.id);
@@ -167,9 +173,9 @@ export function createCircuitBreaker(deps: {
   return {
     async start() {
       if (options === false) return;
+      const now = (startedAt = clock.now());
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
-        const now = clock.now();
         // Of a damaged row, or one by a clock that was ahead, the beginning is not known: the days are counted from now.
         const since = Number(value) > 0 ? Math.min(Number(value), now) : now;
         const streak = newStreak(since, clock.monotonic(), now - since);

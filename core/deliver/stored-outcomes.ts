@@ -1,34 +1,45 @@
 /** Reads from stored deliveries what happened at a receiver, where a node's own memory may be out of date. */
 import { deliveriesOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 const PAGE = 200;
 /** Most deliveries read, the newest first: a receiver that failed this often has failed for long enough. */
 const MOST = 2_000;
 
-/** Whether one of the newest deliveries of a subscription succeeded at `since` (epoch ms) or later, on any node. */
-export async function succeededSince(
+/** What the newest deliveries of a subscription tell, from whichever node. */
+export interface StoredOutcomes {
+  /** Whether one of them succeeded at `since` or later. If so, the rest is not read. */
+  readonly succeeded: boolean;
+  /** Epoch ms of the last attempt before `before`; absent when there is none. */
+  readonly attemptedAt?: number;
+}
+
+/**
+ * @param since epoch ms
+ * @param before epoch ms. @default any time
+ * @throws StorageError
+ */
+export async function storedOutcomes(
   storage: Pick<Storage, "range">,
   subscriptionId: string,
   since: number,
-): Promise<boolean> {
+  before = Number.POSITIVE_INFINITY,
+): Promise<StoredOutcomes> {
+  let attemptedAt = Number.NEGATIVE_INFINITY;
   let after: string | undefined;
   for (let looked = 0; looked < MOST; looked += PAGE) {
     const page = await storage.range(deliveriesOf(subscriptionId), { after, limit: PAGE, reverse: true });
-    if (page.some(({ value }) => isSuccess(value, since))) return true;
-    if (page.length < PAGE) return false;
+    for (const { value } of page) {
+      // A record that cannot be read is no evidence.
+      const delivery = unlessDamaged(() => decodeDelivery(value));
+      if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };
+      const at = delivery?.attempts.at(-1)?.startedAt ?? before;
+      if (at < before) attemptedAt = Math.max(attemptedAt, at);
+    }
+    if (page.length < PAGE) break;
     after = page.at(-1)?.key;
   }
-  return false;
-}
-
-/** A record that cannot be read is no evidence. */
-function isSuccess(text: string, since: number): boolean {
-  try {
-    const { status, updatedAt } = decodeDelivery(text);
-    return status === "delivered" && updatedAt >= since;
-  } catch {
-    return false;
-  }
+  return { succeeded: false, ...(attemptedAt > Number.NEGATIVE_INFINITY && { attemptedAt }) };
 }

@@ -73,6 +73,30 @@ it("what only failed for five days is disabled after a restart, at its first fai
   expect(await isActive(test, id)).toBe(false);
 });
 
+it("the days in which no relay was at work do not count, nor does a clock that is ahead at the start", async () => {
+  await using before = await testPath(OPTIONS);
+  const id = await before.subscribe();
+  await before.storage.commit([{ op: "put", key: healthKey(id), value: String(before.clock.now()) }]);
+  await before.start();
+  await deliver(before, 500);
+  await before.clock.advance(DAY_MS);
+  await deliver(before, 500);
+  await before.parts.dispatcher.stop(0);
+  await before.clock.step(6 * DAY_MS);
+  await before.clock.advance(61_000);
+  const { clock, storage } = before;
+  await using test = await testPath({ ...OPTIONS, clock, storage });
+  await test.start();
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  await clock.advance(3 * DAY_MS);
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  await clock.advance(DAY_MS);
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(false);
+});
+
 it("a receiver that is well for another node is not disabled by the one that sees its failures", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
