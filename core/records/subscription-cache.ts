@@ -32,7 +32,7 @@ interface KeyEntry {
   /** The pending first read of all; later the list, which is as stored but for what has changed. */
   live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
-  /** How many subscriptions it was counted with when it was read. */
+  /** With how many subscriptions it counts among those that are held. */
   counted: number;
   /** Subscriptions that have changed since they were read, each with the number of its last change. */
   readonly changed: Map<string, number>;
@@ -70,6 +70,13 @@ export function createSubscriptionCache(
     }
   }
 
+  function count(keyId: string, entry: KeyEntry): void {
+    if (entries.get(keyId) !== entry) return;
+    held += entry.byId.size - entry.counted;
+    entry.counted = entry.byId.size;
+    shrink(entry);
+  }
+
   function note(keyId: string, id: string): void {
     tombstones.delete(`${keyId} ${id}`);
     const entry = entries.get(keyId);
@@ -94,10 +101,7 @@ export function createSubscriptionCache(
   async function read(keyId: string, into: KeyEntry): Promise<readonly Subscription[]> {
     const live = await liveOf(storage, keyId, told);
     for (const subscription of live) into.byId.set(subscription.id, subscription);
-    if (entries.get(keyId) === into) {
-      held += into.counted = live.length;
-      shrink(into);
-    }
+    count(keyId, into);
     return (into.live = live);
   }
 
@@ -112,7 +116,9 @@ export function createSubscriptionCache(
       other = put(byId, id, texts[i], read) || other;
       if (changed.get(id) === change) changed.delete(id);
     }
-    if (other) entry.live = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    if (!other) return;
+    entry.live = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    count(keyId, entry);
   }
 
   /** Returns the list with what has changed until now. Who only asks whether there is one need not wait for it. */

@@ -3,7 +3,7 @@ import { createSubscriptionCache, createSubscriptions } from "../../core/subscri
 import type { Subscriptions, SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { subscriptionKey, subscriptionsOf } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -118,6 +118,24 @@ describe("the subscription cache", () => {
     const second = directory.get("key_1", "sub_b");
     expect(directory.get("key_1", "sub_a")).toBe(first);
     expect(await second).toMatchObject({ status: "disabled" });
+  });
+
+  it("counts those that are created later among the most that it holds", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createSubscriptionCache(storage, undefined, 10);
+    for (const keyId of ["key_1", "key_2"]) await directory.of(keyId);
+    const reads: string[] = [];
+    const { range } = store;
+    store.range = (prefix, ...more) => (reads.push(prefix), range(prefix, ...more));
+    for (let n = 0; n < 12; n++) {
+      put(store, { ...subscription(`n${n}`), keyId: "key_2" });
+      tell([subscriptionKey("key_2", `sub_n${n}`)]);
+      expect(await directory.of("key_2")).toHaveLength(n + 1);
+    }
+    expect(reads).toEqual([]);
+    await directory.of("key_1");
+    expect(reads).toEqual([subscriptionsOf("key_1")]);
   });
 
   it("may be asked by who does not wait for the answer, also while the storage is away", async () => {
