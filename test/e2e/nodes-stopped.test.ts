@@ -121,4 +121,6 @@ const tokensIn = (reply: string): readonly string[] =>
 
 /** Tokens of the leases that a call wants to settle: length, id, set, message, sub, ordinal, token. */
 const settledIn = (line: string): readonly string[] =>
-  [...line.matchAll(/"settle" "\d+" "[^"]*" "[^"]*" "" "[^"]*" "[^"]*" "([^"]*)"/g)].map(([, token]) => token as string);
+  [...line.matchAll(/"settle" "\d+" "[^"]*" "[^"]*" "" "[^"]*" "[^"]*" "([^"]*)"/g)].map(
+    ([, token]) => token as string,
+  );
