@@ -6,6 +6,7 @@ import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
 import { startGateway, startUpstream } from "../support/gateway.ts";
 import type { Upstream } from "../support/gateway.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 const KEY = { "X-API-Key": "key-a" };
 const last = ({ seen }: Upstream): Upstream["seen"][number] => seen.at(-1) as Upstream["seen"][number];
@@ -258,6 +259,18 @@ describe("a request", () => {
     expect(gateway.log.lines.map(({ message }) => message)).toContain(
       "the upstream of the gateway leads back to the relay: change gateway.upstream",
     );
+  });
+
+  it("that is away writes at most 20 lines of each kind a minute, and says how many it left out", async () => {
+    await using gateway = await startGateway({ upstream: `http://127.0.0.1:${await freePort()}` });
+    for (let i = 0; i < 30; i++)
+      expect((await ask(gateway.port, "GET", "/v1/health", { headers: KEY })).status).toBe(502);
+    const { lines } = gateway.log;
+    const kinds = ["the upstream did not answer", "a request failed", "request"];
+    expect(kinds.map((kind) => lines.filter(({ message }) => message === kind).length)).toEqual([20, 20, 20]);
+    await gateway.clock.advance(60_000);
+    const told = lines.filter(({ message }) => message.startsWith("more requests"));
+    expect(told.map(({ fields }) => fields["count"])).toEqual([10, 10]);
   });
 
   it("that only says it came back writes at most 20 lines a minute, and one of them is an error", async () => {

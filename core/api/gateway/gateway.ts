@@ -12,6 +12,7 @@ import { createBodyBudget } from "../http/body-budget.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { describeGateway } from "./description.ts";
+import { createFailureLog } from "./failure-log.ts";
 import { limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import { checkBody, openUpload } from "./upload.ts";
@@ -53,7 +54,7 @@ const WAIT_MAX_S = 300;
 const NOT_CONFIGURED_S = 60;
 
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { clock, limits, log } = deps;
+  const { clock, limits } = deps;
   const keyHeader = (deps.upstream?.keyHeader ?? "x-api-key").toLowerCase();
   const trusted = createTrust(deps.trustedProxies);
   const routes = gatewayRoutes(deps.rows);
@@ -61,6 +62,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
   const { rest = createUpstreamRest(clock), name = "relaybox" } = deps;
   const refuseLoop = createLoopCheck(name, deps);
+  const logFailure = createFailureLog(deps);
   const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
   const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
 
@@ -135,7 +137,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     if (error instanceof Gone || verdict === undefined) return error;
     const { code, status, detail, extras } = problemOf(error);
     const free = status >= 500 || code === "PROVIDER_BACKPRESSURE";
-    if (!(error instanceof Problem)) log.error("a request failed", { error: (error as Error).name });
+    if (!(error instanceof Problem)) logFailure("error", "a request failed", { error: (error as Error).name });
     const headers = limitsOnly(free ? await verdict.giveBack() : verdict.headers);
     return new Problem(code, detail, { ...extras, headers: { ...headers, ...extras.headers } });
   }
@@ -168,7 +170,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     } catch (error) {
       if (error instanceof Problem || error instanceof Gone) throw error;
       const { name, message } = error as Error;
-      log.warn("the upstream did not answer", { requestId: call.requestId, error: name, detail: message });
+      logFailure("warn", "the upstream did not answer", { requestId: call.requestId, error: name, detail: message });
       throw new Problem("UPSTREAM_UNAVAILABLE", "Try again; the upstream did not answer in time, or not at all.");
     } finally {
       if (sent?.body instanceof Readable) sent.body.destroy();
@@ -207,7 +209,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       await exchange.pipe(res);
       res.end();
     } catch (error) {
-      log.warn("an answer of the upstream was cut off", { requestId, detail: (error as Error).message });
+      logFailure("warn", "an answer of the upstream was cut off", { requestId, detail: (error as Error).message });
       res.destroy();
     }
   }
