@@ -90,10 +90,11 @@ export function createCircuitBreaker(deps: {
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
   async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
     const stillStored = (await storage.getItem(healthKey(sub.id))) !== undefined;
-    const { succeeded, attemptedAt } = await storedOutcomes(storage, sub.id, streak.since, startedAt);
+    const found = stillStored ? await storedOutcomes(storage, sub.id, streak.since, startedAt) : undefined;
     if (streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
     streak.unconfirmed = false;
-    if (stillStored && !succeeded) {
+    if (found?.succeeded === false) {
+      const { attemptedAt } = found;
       // From the last attempt to the start no relay was at work, or the clock was wrong at the start: nothing failed.
       if (attemptedAt !== undefined) streak.began += startedAt - Math.max(streak.since, attemptedAt);
       return judge(sub, ordinal, streak, options);
