@@ -28,7 +28,7 @@ interface Held {
   readonly turnMs: number;
   /** What is left of the current turn. */
   left: number;
-  /** While the next turn is asked for: those who come meanwhile take part in it. */
+  /** The request for the next turn, while it is under way: attempts that come meanwhile wait for the same one. */
   asked?: Promise<unknown> | undefined;
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from "../ports/clock.ts";
 /** A smaller step is waited out: clocks are corrected by some milliseconds all the time. */
 const STEP_MS = 1_000;
 
-/** Its disposal ends that it listens to its signal. */
+/** Once it is disposed of, it no longer listens to its signal. */
 export interface Pacer extends Disposable {
   /** Resolves to what the work resolves to, after its turn has come; to `undefined` where it was refused or stopped. */
   schedule<T>(work: () => Promise<T>): Promise<T | undefined>;
@@ -18,8 +18,8 @@ export interface Pacer extends Disposable {
 }
 
 /**
- * @param options `minTime`: the least time between two beginnings, ms; `highWater: 0` with `OVERFLOW`: nothing waits
  * @param clock the one that bottleneck counts by, with the time that never steps
+ * @param options `minTime`: the least time between two beginnings, ms; `highWater: 0` with `OVERFLOW`: nothing waits
  * @param signal drops what waits for its turn, and refuses what comes. Work under way goes on
  */
 export function createPacer(

@@ -223,8 +223,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       const known = counted.principal !== undefined || fault;
       // A publish that is stored has its log line already.
       if (!known && code === undefined) return;
-      if (fault ? !(told ?? mayTellFault(`${where} ${status}`)) : !known && !mayTellRefusal(addressGroup(call.address)))
-        return;
+      const mayTell = fault
+        ? (told ?? mayTellFault(`${where} ${status}`))
+        : known || mayTellRefusal(addressGroup(call.address));
+      if (!mayTell) return;
       const fields = {
         requestId: call.requestId,
         method: call.method,

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 export const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
-/** Refuses a span of time without any moment in it: it is more often a mistake than a question. */
+/** Whether there is a moment between the two. A span without one is refused: it is more often a mistake than a question. */
 export const isSpan = ({
   since,
   until,

@@ -133,7 +133,7 @@ export async function* linesOf(file: string, packed = isPacked(file)): AsyncGene
   if (rest !== "") yield rest;
 }
 
-/** Whether something has that name, whoever may read it: a name that is taken must not be replaced. */
+/** Whether there is a file of that name, also one that this user may not read: it must not be replaced. */
 const exists = (file: string): Promise<boolean> =>
   lstat(file).then(
     () => true,

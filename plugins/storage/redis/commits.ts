@@ -35,7 +35,8 @@ export function commits(
   const uncertain = new WeakMap<readonly Change[], Identity>();
 
   function identity(changes: readonly Change[]): Identity {
-    // No set of another node, and no time that can be set: whoever begins a set decides when all of it is forgotten.
+    // The first id of a set decides when Redis forgets the whole set. So a set holds ids of one node only, and its name is
+    // made from monotonic time: neither another node's clock nor a step of this one's makes an id be forgotten too soon.
     const set = `${node}.${Math.floor(clock.monotonic() / SET_MS)}`;
     const known = changes.some(isNewEvent) ? channel().epoch : "";
     return { id: `${node}.${(++made).toString(36)}`, set, known };
