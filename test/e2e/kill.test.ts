@@ -50,15 +50,19 @@ describe("a relay killed", () => {
     await using first = await startChild(folder);
     await subscribe(first, receiver);
     // The sync itself is done; the process would hear of it seconds later, and does not live to.
-    await using injected = await inject(first.pid, "delay_exit=5000000:when=1");
+    await using injected = await inject(first.pid, "delay_exit=9000000", EVENT.id);
     const publishing = first.publish(EVENT).then(
       () => "answered",
       () => "cut off",
     );
-    await injected.delayed;
+    const came = await Promise.race([injected.delayed.then(() => "stored"), publishing]);
+    expect(came, `the syncs until then: ${injected.syncs().join(", ")}`).toBe("stored");
+    await injected.kill();
     await first.kill();
     expect(await publishing).toBe("cut off");
     await using second = await startChild(folder);
+    const stored = await second.call("GET", `/api-keys/key_1/events/${EVENT.id}`);
+    expect(stored.status, `nothing was stored by the syncs: ${injected.syncs().join(", ")}`).toBe(200);
     await receiver.waitFor(1);
     expect((await second.publish(EVENT)).json.data).toMatchObject({ duplicate: true });
     await eventually(second, "delivered");
