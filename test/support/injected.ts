@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 import { findProgram } from "./needs.ts";
 
 export interface Injected extends AsyncDisposable {
+  /** Resolves when the text has been written. For a fault `delay_enter` its sync is held up before it happens. */
+  readonly written: Promise<void>;
   /**
    * Resolves when a sync has been done behind a write of the text, and the process is held up before it hears of it, for a
    * fault `delay_exit`. A relay also syncs what a test does not ask for, such as its statistics at each full minute.
@@ -19,7 +21,7 @@ export interface Injected extends AsyncDisposable {
 
 /**
  * @param fault as strace writes it: `signal=SIGKILL:when=2`
- * @param text is in the first write whose sync counts as `delayed`, and in no earlier one. @default any write
+ * @param text is in the first write that counts as `written`, and whose sync counts as `delayed`. @default any write
  * Resolves when the process is attached.
  */
 export async function inject(pid: number, fault: string, text = ""): Promise<Injected> {
@@ -29,6 +31,7 @@ export async function inject(pid: number, fault: string, text = ""): Promise<Inj
   });
   const gone = once(strace, "close");
   const attached = Promise.withResolvers<void>();
+  const written = Promise.withResolvers<void>();
   const delayed = Promise.withResolvers<void>();
   void gone.then(() => attached.resolve());
   const syncs: string[] = [];
@@ -37,13 +40,17 @@ export async function inject(pid: number, fault: string, text = ""): Promise<Inj
   createInterface({ input: strace.stderr }).on("line", (line) => {
     if (/Process \d+ attached/.test(line)) attached.resolve();
     const [, thread = ""] = /^\[pid +(\d+)\]/.exec(line) ?? [];
-    if (line.includes("pwrite64(") && line.includes(text)) writers.add(thread);
+    if (line.includes("pwrite64(") && line.includes(text)) {
+      writers.add(thread);
+      written.resolve();
+    }
     const [, file] = /sync\(\d+<([^>]+)>/.exec(line) ?? [];
     if (file !== undefined) syncs.push(`${basename(file)} ${writers.has(thread) ? "with" : "without"} it`);
     if (writers.has(thread) && line.includes("(DELAYED)")) delayed.resolve();
   });
   await attached.promise;
   return {
+    written: written.promise,
     delayed: delayed.promise,
     syncs: () => syncs,
     async kill() {
