@@ -7,11 +7,9 @@ import type { Poison, RawMessage } from "../messages/message.ts";
 export interface Settlement {
   /** Acknowledges messages, in the order of their delivery. */
   acknowledge(messages: readonly ConsumeMessage[]): void;
-  /** Refuses a message for good. */
-  reject(message: ConsumeMessage): void;
   /** Puts a message back into its queue. */
   giveBack(message: ConsumeMessage): void;
-  /** Resolves when the dead-letter exchange has passed the message on to a queue, or it is kept here. */
+  /** Resolves when the dead-letter exchange has passed the message on to a queue, or it is kept here; refuses it without one. */
   deadLetter(message: AmqpMessage, poison: Poison): Promise<void>;
 }
 

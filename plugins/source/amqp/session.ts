@@ -48,7 +48,6 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
       const { original } = message;
       if (fate.kind === "stored") stored.push(original);
       else if (fate.kind === "returned") settlement.giveBack(original);
-      else if (deadLetterExchange === undefined) settlement.reject(original);
       else setAside.push(settlement.deadLetter(message, fate));
     }
     settlement.acknowledge(stored);
@@ -82,7 +81,8 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     async function work(connection: ChannelModel, lost: PromiseWithResolvers<never>): Promise<void> {
       const fail = (error: Error): void => lost.reject(error);
       const channel = await connection.createChannel();
-      failWith(channel, fail);
+      channel.on("error", fail);
+      channel.on("close", () => fail(new Error("RabbitMQ has closed the channel")));
       await channel.prefetch(prefetch);
       await channel.checkQueue(queue);
       const settlement = await settlementOn(connection, channel, AbortSignal.any([over.signal, stopping]), fail);
@@ -116,7 +116,6 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     };
     return {
       acknowledge,
-      reject: (message) => refuse(message, false),
       giveBack: (message) => refuse(message, true),
       async deadLetter(message, poison) {
         const { original } = message;
@@ -145,11 +144,5 @@ export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect:
     (connection.connection as { readonly stream?: { destroy(): void } }).stream?.destroy();
   }
 
-  const connected = connectedSource(intake, clock, session);
-  return { ...connected, readiness: () => connected.readiness?.() ?? stuck.readiness() };
-}
-
-function failWith(channel: Channel, fail: (error: Error) => void): void {
-  channel.on("error", fail);
-  channel.on("close", () => fail(new Error("RabbitMQ has closed the channel")));
+  return connectedSource(intake, clock, session, stuck);
 }

@@ -21,11 +21,22 @@ export interface SessionSurroundings {
 /** How long a stop waits for the session to end once everything is settled, ms. */
 const ENDS_MS = 8_000;
 
-/** @param session works until the source stops or the broker fails. It leaves nothing open. */
+/** Works until the source stops or the broker fails. It leaves nothing open. */
+export type Session = (around: SessionSurroundings) => Promise<void>;
+
+/** What a source has beside its sessions. */
+export interface BesideSessions {
+  /** Says what else is wrong, for `/readyz`; `undefined`: nothing. */
+  readonly readiness?: () => string | undefined;
+  /** Closes what the sessions share, once they are over. */
+  readonly close?: () => Promise<void> | void;
+}
+
 export function connectedSource<Message extends RawMessage>(
   intake: Intake<Message>,
   clock: Clock,
-  session: (around: SessionSurroundings) => Promise<void>,
+  session: Session,
+  { readiness, close }: BesideSessions = {},
 ): Source {
   const settled = Promise.withResolvers<void>();
   let running: Promise<void> | undefined;
@@ -42,8 +53,9 @@ export function connectedSource<Message extends RawMessage>(
       settled.resolve();
       // A broker that does not answer may hold a session for as long as its own limits; the process ends without it.
       if (running !== undefined) await endsWithin(clock, ENDS_MS, running);
+      await close?.();
     },
-    readiness: () => intake.readiness(),
+    readiness: () => intake.readiness() ?? readiness?.(),
   };
 }
 

@@ -8,15 +8,10 @@ export interface Held<Message> {
   readonly drafts: readonly Draft[];
 }
 
-export interface Publications {
-  readonly publications: readonly Publication[];
-  /** For each publication, the place of its message in the group. */
-  readonly owners: readonly number[];
-}
-
 /** Joins the events of a group of messages into one request. */
-export function publicationsOf(group: readonly Held<unknown>[]): Publications {
+export function publicationsOf(group: readonly Held<unknown>[]) {
   const publications: Publication[] = [];
+  /** For each publication, the place of its message in the group. */
   const owners: number[] = [];
   const single = group.length === 1 && group[0]?.drafts.length === 1;
   for (const [owner, { drafts }] of group.entries()) {

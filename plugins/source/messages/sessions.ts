@@ -20,20 +20,15 @@ export async function keepConnected(
 ): Promise<void> {
   let failures = 0;
   while (!stopping.aborted) {
-    const ending = new AbortController();
-    const end = (): void => ending.abort(stopping.reason);
-    stopping.addEventListener("abort", end, { once: true });
     let connectedAt = Infinity;
     try {
-      await session(ending.signal, () => {
+      await session(AbortSignal.any([stopping]), () => {
         connectedAt = clock.monotonic();
         away(undefined);
       });
     } catch (error) {
       if (stopping.aborted) return;
       away(failureReason(error));
-    } finally {
-      stopping.removeEventListener("abort", end);
     }
     // A session that connects and then fails, for example for want of a right, waits longer each time as well.
     if (clock.monotonic() - connectedAt >= STEADY_MS) failures = 0;

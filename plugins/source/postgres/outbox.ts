@@ -3,6 +3,7 @@
  * events are stored. Until then they are locked, and nobody else misses them.
  */
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
+import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
@@ -77,13 +78,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
 
   /** Resolves to the rows that were left where they are, because the dead table refuses them. */
   async function publish(connection: Connection, { rows, settled }: Batch): Promise<readonly Row[]> {
-    const over = new AbortController();
-    const long = clock.sleep(clock.now() + OPEN_MS, over.signal).then(
-      () => true,
-      () => false,
-    );
-    const waits = await Promise.race([settled.then(() => false), long]);
-    over.abort();
+    const waits = !(await within(clock, OPEN_MS, settled));
     if (waits) await connection.rows("ROLLBACK");
     const fates = await settled;
     if (!waits && fates.every(({ kind }) => kind === "stored")) {

@@ -1,6 +1,6 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import { unlessAborted } from "../../../core/model/within.ts";
+import { unlessAborted, within } from "../../../core/model/within.ts";
 import type { OpenConnection, Connection } from "./client.ts";
 
 export interface Reader {
@@ -37,7 +37,7 @@ export async function runSession(parts: SessionParts): Promise<void> {
     while (!signal.aborted) {
       news = Promise.withResolvers();
       await reader.drain(connection, signal);
-      if (!signal.aborted) await pause(news.promise, pollMs, clock);
+      if (!signal.aborted) await within(clock, pollMs, news.promise);
     }
   } finally {
     signal.removeEventListener("abort", wake);
@@ -49,11 +49,4 @@ export async function runSession(parts: SessionParts): Promise<void> {
     await reader.check(connection);
     await connection.listen(channel, wake);
   }
-}
-
-async function pause(news: Promise<void>, ms: number, clock: Clock): Promise<void> {
-  const over = new AbortController();
-  const asleep = clock.sleep(clock.now() + ms, over.signal).catch(() => undefined);
-  await Promise.race([news, asleep]);
-  over.abort();
 }

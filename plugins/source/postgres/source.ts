@@ -2,7 +2,7 @@
 import type pg from "pg";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource } from "../messages/connected.ts";
+import { connectedSource, type Session } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
@@ -32,8 +32,7 @@ export function startPostgres(ctx: PluginContext, options: PostgresOptions, libr
     options.cursor === true
       ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
       : outboxReader({ ...parts, done, refused });
-  const source = connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
-    runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected }),
-  );
-  return { ...source, readiness: () => source.readiness?.() ?? held };
+  const session: Session = ({ stopping, connected }) =>
+    runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected });
+  return connectedSource(intake, ctx.clock, session, { readiness: () => held });
 }

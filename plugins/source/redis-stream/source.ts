@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource } from "../messages/connected.ts";
+import { connectedSource, type Session } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
 import type { FromRedisStreamOptions } from "./options.ts";
@@ -24,14 +24,6 @@ export async function startRedisStream(
     maxInFlight: options.maxInFlight ?? 2_000,
     settle: (settled) => reader.settle(settled),
   });
-  const source = connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
-    reader.session(intake, stopping, connected),
-  );
-  return {
-    ...source,
-    async stop() {
-      await source.stop();
-      reader.close();
-    },
-  };
+  const session: Session = ({ stopping, connected }) => reader.session(intake, stopping, connected);
+  return connectedSource(intake, ctx.clock, session, reader);
 }

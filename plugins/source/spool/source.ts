@@ -4,6 +4,7 @@ import type { FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import { systemReason } from "../../../core/model/system-error.ts";
+import { within } from "../../../core/model/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../../core/ports/source.ts";
 import {
@@ -63,20 +64,10 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       } catch (error) {
         log.error("a spool folder cannot be read", { error: String(error) });
       }
-      await pause(waitMs);
+      // After a refusal as long as it asked for, else until something happens in the folder.
+      const something = waitMs === undefined ? news.promise : new Promise(() => {});
+      await within(clock, waitMs ?? rescanMs, something, stopping.signal);
     }
-  }
-
-  /** Waits after a refusal as long as it asked for, else until something happens in the folder. */
-  async function pause(waitMs: number | undefined): Promise<void> {
-    if (stopping.signal.aborted) return;
-    const over = new AbortController();
-    const stop = (): void => over.abort();
-    stopping.signal.addEventListener("abort", stop, { once: true });
-    const asleep = clock.sleep(clock.now() + (waitMs ?? rescanMs), over.signal).catch(() => undefined);
-    await (waitMs === undefined ? Promise.race([asleep, news.promise]) : asleep);
-    over.abort();
-    stopping.signal.removeEventListener("abort", stop);
   }
 
   /** Scans the folder once. Resolves to how long to wait when nothing can be stored now. */
