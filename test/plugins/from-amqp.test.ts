@@ -7,6 +7,7 @@ import type { FromAmqpOptions } from "../../plugins/source/amqp/options.ts";
 import { startAmqp } from "../../plugins/source/amqp/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
+import { describeMessageSource } from "../support/message-laws.ts";
 import { ledger, openSource, sourceContext, stopWhileSilent } from "../support/message-plugin.ts";
 import { needs } from "../support/needs.ts";
 import { pacedClock } from "../support/paced-clock.ts";
@@ -111,6 +112,18 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     });
   });
 
+  describe("keeps the law of a source of messages:", () => {
+    describeMessageSource({
+      make: newQueue,
+      read: (queue) => fromAmqp(options(queue, { prefetch: 1 })),
+      send: (queue, payload) => send(queue, [payload]),
+      async remake(queue) {
+        await channel.deleteQueue(queue);
+        await channel.assertQueue(queue, { durable: true });
+      },
+    });
+  });
+
   it("stores the messages of a queue, byte for byte, each once", async () => {
     const queue = await newQueue();
     const text = '{"type":"deposit:paid","keyId":"key_1","data":{"n":1.0,"big":12345678901234567890}}';
@@ -153,8 +166,8 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     await until(() => desk.told.length === 2);
     await source.stop();
     expect(desk.told.map(({ id, type, keyId }) => [id, type, keyId])).toEqual([
-      ["c-1", "order.placed", "key_1"],
-      ["c-2", "order.placed", "key_1"],
+      ["c-1:2fc4b7c299d7c1c8af31", "order.placed", "key_1"],
+      ["c-2:2fc4b7c299d7c1c8af31", "order.placed", "key_1"],
     ]);
     expect(desk.told[1]?.body).toContain('"total":2');
   });

@@ -129,7 +129,7 @@ describe.skipIf(missing !== undefined)(`Kafka as a source (${missing ?? "a real 
     await second.source.start(second.desk.intake.accept, fsync);
     await until(() => second.desk.told.length === 1);
     await second.source.stop();
-    expect(second.desk.told[0]).toMatchObject({ id: "c-1", type: "order.placed", keyId: "key_1" });
+    expect(second.desk.told[0]).toMatchObject({ id: "c-1:2fc4b7c299d7c1c8af31", type: "order.placed", keyId: "key_1" });
   });
 
   it("keeps a message without a valid event in its own store with the reason, and goes on", async () => {

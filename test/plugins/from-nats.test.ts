@@ -222,8 +222,8 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     await drained(stream);
     await source.stop();
     expect(desk.told.map(({ id, type, keyId }) => [id, type, keyId])).toEqual([
-      ["c-1", "order.placed", "key_1"],
-      ["c-2", "order.placed", "key_1"],
+      ["c-1:2fc4b7c299d7c1c8af31", "order.placed", "key_1"],
+      ["c-2:2fc4b7c299d7c1c8af31", "order.placed", "key_1"],
     ]);
   });
 

@@ -23,11 +23,11 @@ async function stored(options: MessageOptions, ...messages: readonly (string | P
 const json = (over: Readonly<Record<string, unknown>>): string => JSON.stringify({ ...cloud, ...over });
 
 describe("a CloudEvent in structured mode", () => {
-  it("keeps its type, id, time and data, byte for byte", async () => {
+  it("keeps its type, time and data, byte for byte, and its id with a hash of its source", async () => {
     const text = `${JSON.stringify(cloud).slice(0, -1)}, "data" : {"big":12345678901234567890} }`;
     const { told } = await stored({}, text);
     expect(told.map(({ body }) => body)).toEqual([
-      '{"id":"A234-1234","type":"com.example.order.paid","keyId":"key_1","createdAt":"2026-03-04T05:06:07.000Z","data":{"big":12345678901234567890}}',
+      '{"id":"A234-1234:2fc4b7c299d7c1c8af31","type":"com.example.order.paid","keyId":"key_1","createdAt":"2026-03-04T05:06:07.000Z","data":{"big":12345678901234567890}}',
     ]);
   });
 
@@ -44,8 +44,8 @@ describe("a CloudEvent in structured mode", () => {
   it("may come in a batch, and without data", async () => {
     const { told } = await stored({}, `[${json({ id: "a" })},${json({ id: "b", data: null })}]`);
     expect(told.map(({ id, body }) => [id, body.endsWith('"data":null}')])).toEqual([
-      ["a", true],
-      ["b", true],
+      ["a:2fc4b7c299d7c1c8af31", true],
+      ["b:2fc4b7c299d7c1c8af31", true],
     ]);
   });
 
@@ -66,6 +66,31 @@ describe("a CloudEvent in structured mode", () => {
     expect(bodies.map(({ type }) => type)).toEqual(["com.example_paid._.x._", "x"]);
     expect(bodies[0]?.["id"]).toMatch(/^ce-[0-9a-f]{40}$/);
     expect(bodies[1]?.["id"]).not.toBe(bodies[0]?.["id"]);
+  });
+
+  it("gets the same id in each version of the relay, also where id and hash are longer than an id may be", async () => {
+    const { told } = await stored({}, json({ id: "a".repeat(107) }), json({ id: "a".repeat(108) }));
+    expect(told.map(({ id }) => id)).toEqual([
+      `${"a".repeat(107)}:2fc4b7c299d7c1c8af31`,
+      "ce-7a36795d5d0f1ffad7b215fde448ee26b85767d8",
+    ]);
+  });
+
+  it("is another event where its source is another, and refused with other data where it is the same", async () => {
+    const { told, fates } = await stored(
+      {},
+      json({}),
+      json({ source: "/a" }),
+      json({ source: "/a", data: 2 }),
+      json({ source: "/a" }),
+    );
+    expect(new Set(told.map(({ id }) => id)).size).toBe(2);
+    expect(fates.map((fate) => (fate.kind === "poison" ? fate.code : fate.kind))).toEqual([
+      "stored",
+      "stored",
+      "IDEMPOTENCY_MISMATCH",
+      "stored",
+    ]);
   });
 
   it("that is not valid is set aside", async () => {
@@ -100,7 +125,7 @@ describe("a CloudEvent in binary mode", () => {
       const message = { payload: Buffer.from('{"big":12345678901234567890}'), contentType: "application/json" };
       const { told } = await stored({}, { ...message, headers: headers(prefix) });
       expect(told.map(({ body }) => body)).toEqual([
-        '{"id":"A234-1234","type":"com.example.order.paid","keyId":"key_1","createdAt":"2026-03-04T05:06:07.000Z","data":{"big":12345678901234567890}}',
+        '{"id":"A234-1234:2fc4b7c299d7c1c8af31","type":"com.example.order.paid","keyId":"key_1","createdAt":"2026-03-04T05:06:07.000Z","data":{"big":12345678901234567890}}',
       ]);
     },
   );

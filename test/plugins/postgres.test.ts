@@ -12,6 +12,7 @@ import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { describeMessageSource } from "../support/message-laws.ts";
 import { stopWhileSilent } from "../support/message-plugin.ts";
 import { describePolledSource } from "../support/polled-source.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
@@ -86,6 +87,14 @@ describe.skipIf(missing !== undefined)("fromPostgres keeps the law of a source:"
   });
 });
 
+describe.skipIf(missing !== undefined)("fromPostgres keeps the law of a source of messages:", () => {
+  describeMessageSource({
+    make: () => outbox(),
+    read: (table) => fromPostgres({ url: server.url, table, pollMs: 100, maxInFlight: 1 }),
+    send: (table, payload) => server.query(`INSERT INTO ${table} (event) VALUES ($1)`, [payload]),
+  });
+});
+
 describe.skipIf(missing !== undefined)("an outbox", () => {
   it.each(["json", "jsonb", "text"])(
     "of %s is emptied at a NOTIFY, and each event has the id of its row",
@@ -144,7 +153,11 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     await using made = await started();
     await made.add(`[${event()},${event()}]`, JSON.stringify(cloud));
     await made.done();
-    expect(made.told.map(({ id }) => id)).toEqual([`${made.table}-1:0`, `${made.table}-1:1`, "ce"]);
+    expect(made.told.map(({ id }) => id)).toEqual([
+      `${made.table}-1:0`,
+      `${made.table}-1:1`,
+      "ce:df7e940f72aa93cbcb6d",
+    ]);
     const table = await outbox();
     await server.query(
       `ALTER TABLE ${table} ADD ce_specversion text, ADD ce_id text, ADD ce_source text, ADD ce_type text`,
@@ -153,7 +166,7 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     await server.query(`INSERT INTO ${table} (event, tenant, ce_specversion, ce_id, ce_source, ce_type)
       VALUES ('[1]', 'key_4', '1.0', 'bin', '/', 'a.c')`);
     await binary.done();
-    expect(binary.told).toMatchObject([{ id: "bin", type: "a.c", keyId: "key_4" }]);
+    expect(binary.told).toMatchObject([{ id: "bin:df7e940f72aa93cbcb6d", type: "a.c", keyId: "key_4" }]);
     await using mapped = await started({ map: ({ text }) => ({ type: "x", keyId: "k", dataText: text }) });
     await mapped.add("[2]");
     await mapped.done();

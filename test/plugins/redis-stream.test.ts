@@ -14,6 +14,7 @@ import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
+import { describeMessageSource } from "../support/message-laws.ts";
 import { stopWhileSilent } from "../support/message-plugin.ts";
 import { describePolledSource } from "../support/polled-source.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
@@ -114,6 +115,15 @@ describe.skipIf(missing !== undefined)("fromRedisStream keeps the law of a sourc
   });
 });
 
+describe.skipIf(missing !== undefined)("fromRedisStream keeps the law of a source of messages:", () => {
+  describeMessageSource({
+    make: async () => `orders${++streams}`,
+    read: (stream) => fromRedisStream({ url: server.url, stream, maxInFlight: 1 }),
+    send: (stream, payload) => client.xadd(stream, "*", "event", payload),
+    remake: (stream) => client.del(stream),
+  });
+});
+
 describe.skipIf(missing !== undefined)("a stream", () => {
   it("is read from its first entry, and each event has the id of its entry", async () => {
     const made = await bench();
@@ -150,8 +160,8 @@ describe.skipIf(missing !== undefined)("a stream", () => {
     await mapped.add('{"n":1}', "Tenant", "key_3");
     await mapped.done();
     expect(made.told.map(({ id, type }) => [id, type])).toEqual([
-      ["ce", "a.b"],
-      ["bin", "a.c"],
+      ["ce:df7e940f72aa93cbcb6d", "a.b"],
+      ["bin:df7e940f72aa93cbcb6d", "a.c"],
     ]);
     expect(mapped.told[0]).toMatchObject({ keyId: "key_3", body: expect.stringContaining('"data":{"n":1}}') });
   });

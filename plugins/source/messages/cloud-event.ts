@@ -79,12 +79,22 @@ function written(attributes: Attributes, data: string, defaults: Publication["de
   if (typeof specversion !== "string" || !specversion.startsWith("1.")) throw wrong("specversion", "must be 1.0");
   if (typeof id !== "string" || id === "") throw wrong("id", "is missing");
   if (typeof type !== "string" || type === "") throw wrong("type", "is missing");
-  const own = isEventId(id) ? id : `ce-${hash("sha256", JSON.stringify([source, id]), "hex").slice(0, 40)}`;
-  const head = { id: own, type: typeName(type), keyId: relaykeyid, createdAt: time };
+  const head = { id: idOf(source, id), type: typeName(type), keyId: relaykeyid, createdAt: time };
   const text = JSON.stringify(head);
   const keyId = defaults?.keyId ?? (typeof subject === "string" && isKeyId(subject) ? subject : undefined);
   return { text: `${text.slice(0, -1)},"data":${data}}`, defaults: { keyId } };
 }
+
+/**
+ * Returns an event id for the two attributes that make a CloudEvent one and the same: its `id` and a hash of its `source`,
+ * or a hash of both where that is no event id. It is the same in each version, or a redelivery would become a second event.
+ */
+function idOf(source: unknown, id: string): string {
+  const own = `${id}:${digest(source).slice(0, 20)}`;
+  return isEventId(own) ? own : `ce-${digest([source, id]).slice(0, 40)}`;
+}
+
+const digest = (value: unknown): string => hash("sha256", JSON.stringify(value) ?? "", "hex");
 
 /** Replaces each character that an event type may not have by `_`: `com.example/paid` becomes `com.example_paid`. */
 function typeName(type: string): string {
