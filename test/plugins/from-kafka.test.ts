@@ -7,9 +7,11 @@ import type { FromKafkaOptions } from "../../plugins/source/kafka/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk as makeDesk, paid } from "../support/intake.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
+import { describeMessageSource, hasty, SEEN_MS } from "../support/message-laws.ts";
 import { ledger, openSource, sourceContext } from "../support/message-plugin.ts";
-import { quietLog } from "../support/quiet.ts";
-import { until } from "../support/until.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { pacedClock } from "../support/paced-clock.ts";
+import { eventually, until } from "../support/until.ts";
 
 const missing = needsKafka();
 const fsync = { durability: "fsync" } as const;
@@ -103,6 +105,68 @@ describe.skipIf(missing !== undefined)(`Kafka as a source (${missing ?? "a real 
       again: (under) => acknowledged(told.get(under) as Told),
     });
   });
+
+  describe("keeps the law of a source of messages:", () => {
+    describeMessageSource({
+      make: newTopic,
+      read: (topic) => fromKafka(options(topic, { maxInFlight: 1 })),
+      send: (topic, payload) => send(topic, [payload]),
+      async remake(topic) {
+        await admin.deleteTopics({ topics: [topic] });
+        // The server answers before it has deleted everything.
+        await until(() =>
+          admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 }).then(
+            () => true,
+            () => false,
+          ),
+        );
+        producer.clearMetadata();
+      },
+    });
+  });
+
+  it.each([1, 2])(
+    "reads partitions that are added to its topic, and counts what waits in them, by %i",
+    async (nodes) => {
+      const topic = await newTopic();
+      const waiting: number[] = [];
+      const gauge = (name: string, value: number): void => {
+        if (name === "relay_source_backlog") waiting.push(value);
+      };
+      const given = { clock: pacedClock(hasty), metrics: { ...quietMetrics(), gauge } };
+      const { source, desk } = await openSource(fromKafka(options(topic, { maxInFlight: 1 })), given);
+      let gate = Promise.resolve();
+      await source.start(async (request) => (await gate, desk.intake.accept(request)), fsync);
+      await using others = new AsyncDisposableStack();
+      for (let i = 1; i < nodes; i++) {
+        const other = await openSource(fromKafka(options(topic, { maxInFlight: 1 })), { clock: pacedClock(hasty) });
+        others.defer(() => other.source.stop());
+        await other.source.start(async (request) => (await gate, desk.another().accept(request)), fsync);
+      }
+      await send(topic, [paid({ data: 0 })]);
+      await until(async () => (await committed(topic)) === 1n);
+      const open = Promise.withResolvers<void>();
+      gate = open.promise;
+      await admin.createPartitions({ topics: [{ name: topic, count: 4, assignments: null }] });
+      producer.clearMetadata();
+      const messages = Array.from({ length: 8 }, (_, i) => ({
+        ...{
+          topic,
+          partition: i % 4,
+          key: Buffer.from("k"),
+          value: Buffer.from(JSON.stringify(paid({ data: 1 + i }))),
+        },
+      }));
+      await producer.send({ messages, acks: -1 });
+      await eventually("all partitions are counted", () => waiting.at(-1) === 8, SEEN_MS);
+      open.resolve();
+      await eventually("all partitions are read", () => desk.told.length === 9, SEEN_MS);
+      await eventually("nothing waits", () => waiting.at(-1) === 0, SEEN_MS);
+      expect(source.readiness?.()).toBeUndefined();
+      await source.stop();
+      expect(ledger(desk.told).size).toBe(9);
+    },
+  );
 
   it("stores the messages of a topic, byte for byte, under ids of their places", async () => {
     const topic = await newTopic();

@@ -12,6 +12,7 @@ import { fromNats } from "../../plugins/source/nats.ts";
 import type { FromNatsOptions } from "../../plugins/source/nats/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { paid } from "../support/intake.ts";
+import { describeMessageSource } from "../support/message-laws.ts";
 import { ledger, openSource, sourceContext, stopWhileSilent } from "../support/message-plugin.ts";
 import { pacedClock } from "../support/paced-clock.ts";
 import { startNats, type NatsServer } from "../support/nats.ts";
@@ -127,6 +128,19 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
         const state = told.get(under) as Told;
         state.upstream = Promise.withResolvers();
         return state.upstream.promise;
+      },
+    });
+  });
+
+  describe("keeps the law of a source of messages:", () => {
+    describeMessageSource({
+      make: newStream,
+      read: (stream) => fromNats(options(stream, { maxInFlight: 1 })),
+      send: (stream, payload) => send(stream, [payload]),
+      async remake(stream) {
+        await manager.streams.delete(stream);
+        await manager.streams.add({ name: stream, subjects: [stream] });
+        await manager.consumers.add(stream, { durable_name: "relay", ack_policy: "explicit" });
       },
     });
   });

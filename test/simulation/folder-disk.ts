@@ -27,8 +27,6 @@ export interface FolderDisk {
   open(life: Life): Promise<Storage>;
   /** The process is gone; what it wrote stays. */
   crash(): void;
-  /** Calls it as the next batch comes to the disk: before it is stored, or behind that and before anybody hears of it. */
-  atNextBatch?(act: () => void): void;
   /** Share of calls that fail while the disk is sick. */
   sick: number;
 }

@@ -4,14 +4,13 @@ import { deeds, REPLAY_MS } from "./actions.ts";
 import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
-import type { FolderDisk } from "./folder-disk.ts";
+import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
 import { parseHeld } from "../../core/records/held-row.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
-import type { SimKind, SimReal } from "./real.ts";
 import { simThreads } from "./threads.ts";
 import type { SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
@@ -37,6 +36,17 @@ const SKEW_MS = 2_000;
 const REST_MS = 6 * 3_600_000;
 
 /**
+ * One node on the model of a disk, or with the real `filesystem()`; several threads on the model of a disk; several nodes on a
+ * model of the shared store, or on a real Redis.
+ */
+export type SimKind = "single" | "filesystem" | "threads" | "several" | "redis";
+/** What is real in a simulated world, by kind. */
+export interface SimReal {
+  readonly redis?: SimRedis;
+  readonly folder?: SimFolder;
+}
+
+/**
  * @param real for the kinds that need it
  * @param telling keeps the story, to be read when a seed fails
  * @throws Violation
@@ -58,7 +68,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   const { random, say } = world;
   const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
   /** One process, in which a lease lasts until its holder ends. */
-  const alone = kind !== "several" && kind !== "redis";
+  const alone = kind === "single" || kind === "filesystem" || kind === "threads";
   const modelled =
     kind === "single" || kind === "threads"
       ? simDisk(world, {
@@ -68,7 +78,8 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
         })
       : undefined;
   const threads = kind === "threads" ? simThreads(world, modelled as SimDisk) : undefined;
-  const disk: SimDisk | FolderDisk | undefined = threads ?? folder?.enter(world) ?? modelled;
+  const disk: SimDisk | FolderDisk | undefined =
+    threads ?? (kind === "filesystem" ? (folder as SimFolder).enter(world) : modelled);
   // How a real server moves on is seen once a second of the world: its waits are shorter, its seeds as many as can be.
   const real = kind === "redis" ? await (redis as SimRedis).enter(world) : undefined;
   const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
@@ -180,11 +191,8 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     else if (n <= 62 && sub !== undefined && sub.ordering?.hold === true) task(() => skip(sub.keyId, sub.id));
     else if (n <= 64) task(() => subscribe().catch(() => undefined));
     else if (n <= 74 && sub !== undefined) net.moods.set(sub.id, random.pick(MOODS));
-    else if (n <= 82) {
-      const act = (): void => (healed ? undefined : crash(name));
-      if (disk !== undefined && "atNextBatch" in disk && random.chance(0.7)) disk.atNextBatch?.(act);
-      else act();
-    } else if (n <= 85) task(() => restart(name));
+    else if (n <= 82) crash(name);
+    else if (n <= 85) task(() => restart(name));
     else if (n <= 88 && own !== undefined) {
       say(`${name} is frozen`);
       own.freeze(world.now() + random.pick([500, 20_000, 60_000, 100_000]));

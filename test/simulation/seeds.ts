@@ -1,7 +1,8 @@
 /** Runs the simulation over many seeds, or over the one that SEED names, with its story. */
 import { expect } from "vitest";
-import { openReal, type SimKind } from "./real.ts";
-import { simulate } from "./run-seed.ts";
+import { openSimFolder } from "./folder-disk.ts";
+import { openSimRedis } from "./redis-server.ts";
+import { simulate, type SimKind } from "./run-seed.ts";
 
 const only = process.env["SEED"];
 
@@ -10,7 +11,9 @@ export async function seeds(
   kind: SimKind,
   count: number,
 ): Promise<{ readonly requests: number; readonly accepted: number; readonly turns: number }> {
-  await using real = await openReal(kind);
+  await using redis = kind === "redis" ? await openSimRedis() : undefined;
+  await using folder = kind === "filesystem" ? await openSimFolder() : undefined;
+  const real = { redis, folder };
   if (only !== undefined) {
     const { story, ...rest } = await simulate(Number(only), kind, true, real);
     process.stderr.write(`${story.join("\n")}\n`);
@@ -30,7 +33,9 @@ export async function seeds(
 
 /** The same seed makes the same world, to its last request. */
 export async function replays(kind: SimKind, seed: number): Promise<void> {
-  await using real = await openReal(kind);
+  await using redis = kind === "redis" ? await openSimRedis() : undefined;
+  await using folder = kind === "filesystem" ? await openSimFolder() : undefined;
+  const real = { redis, folder };
   const first = await simulate(seed, kind, true, real);
   const again = await simulate(seed, kind, true, real);
   expect(again.digest).toBe(first.digest);

@@ -13,9 +13,11 @@ export interface Claim {
   ): Promise<void>;
 }
 
+/** @param sameTopics rejects when a topic was made again: an offset of the first would pass over messages of the second */
 export function createClaim(
   consumer: Pick<Consumer<Buffer, Buffer, Buffer, Buffer>, "commit">,
   stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>,
+  sameTopics: () => Promise<void>,
 ): Claim {
   const progress = createPartitionProgress();
   let committing: Promise<void> | undefined;
@@ -26,8 +28,12 @@ export function createClaim(
       // What is done in this turn goes into the same commit.
       await Promise.resolve();
       for (let taken = progress.take(); taken.length > 0 && !claim.over; taken = progress.take()) {
+        await sameTopics();
         await consumer.commit({
-          offsets: taken.map(([name, offset]) => ({ ...placeOf(name), offset, leaderEpoch: -1 })),
+          offsets: taken.map(([name, offset]) => {
+            const [topic = "", partition] = name.split("/");
+            return { topic, partition: Number(partition), offset, leaderEpoch: -1 };
+          }),
         });
       }
     } catch (error) {
@@ -51,8 +57,3 @@ export function createClaim(
 }
 
 const nameOf = (topic: string, partition: number): string => `${topic}/${partition}`;
-
-function placeOf(name: string): { readonly topic: string; readonly partition: number } {
-  const at = name.lastIndexOf("/");
-  return { topic: name.slice(0, at), partition: Number(name.slice(at + 1)) };
-}

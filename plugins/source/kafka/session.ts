@@ -22,6 +22,10 @@ export type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer"
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 
 const CLOSE_MS = 5_000;
+/** What is known of the topics is at most so old when an offset is committed. */
+const SEEN_MS = 100;
+/** Asks Kafka for the first offset of a partition. */
+const EARLIEST = -2n;
 
 export function startKafka(ctx: PluginContext, options: FromKafkaOptions, library: KafkaLibrary): Source {
   const { clock } = ctx;
@@ -70,7 +74,13 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     async function work(): Promise<void> {
       consumer.on("error", failed.reject);
       consumer.on("consumer:heartbeat:stalled", () => failed.reject(new Error("Kafka does not answer heartbeats")));
-      const ids = topicIds(await consumer.metadata({ topics: [...topics] }));
+      const look = () => consumer.metadata({ topics: [...topics], metadataMaxAge: SEEN_MS });
+      const first = await look();
+      const ids = topicIds(first);
+      const sameTopics = async (): Promise<void> => {
+        for (const [topic, id] of topicIds(await look()))
+          if (ids.get(topic) !== id) throw new Error(`the topic ${topic} was made again`);
+      };
       let claim: Claim | undefined;
       let dealing = Promise.resolve();
       const giveUp = (): void => {
@@ -86,7 +96,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
           fallbackMode: from,
           autocommit: false,
         });
-        claim = createClaim(consumer, stream);
+        claim = createClaim(consumer, stream, sameTopics);
         void take(claim, ids).catch(failed.reject);
         // The new stream comes first: a consumer without any leaves its topics, and the group would be dealt out again.
         await before?.stream.close();
@@ -98,7 +108,17 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
         dealing = dealing.then(deal).catch(failed.reject);
       });
       const ending = AbortSignal.any([over.signal, stopping]);
-      await watchBacklog(ctx, reading.source, ending, () => backlogOf(consumer, topics));
+      let dealt = [...first.topics.values()].reduce((sum, { partitionsCount }) => sum + partitionsCount, 0);
+      await watchBacklog(ctx, reading.source, ending, async () => {
+        const { waiting, partitions } = await backlogOf(consumer, topics, from);
+        // The client does not look for partitions that are added: the group is dealt out again when its leader rejoins.
+        if (partitions !== dealt) {
+          giveUp();
+          await consumer.joinGroup({}).catch(failed.reject);
+          dealt = partitions;
+        }
+        return waiting;
+      });
     }
   }
 
@@ -113,14 +133,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     if (!claim.over && !intake.stopping.aborted) throw new Error("Kafka has ended the stream");
   }
 
-  const source = connectedSource(intake, clock, session);
-  return {
-    ...source,
-    async stop() {
-      await source.stop();
-      await deadLetters.close();
-    },
-  };
+  return connectedSource(intake, clock, session, { close: deadLetters.close });
 }
 
 /** Returns what went wrong first: the client wraps it in the failures of all that it tried. */
@@ -134,12 +147,20 @@ function topicIds({ topics }: Awaited<ReturnType<BytesConsumer["metadata"]>>): R
   return new Map([...topics].map(([name, { id }]) => [name, id.replaceAll(/[^0-9a-zA-Z]|^[0-]*$/g, "").slice(0, 8)]));
 }
 
-/** Counts the messages behind the committed offsets of the partitions that this relay has. */
-async function backlogOf(consumer: BytesConsumer, topics: readonly string[]): Promise<number> {
-  const lags = await consumer.getLag({ topics: [...topics] });
-  let sum = 0n;
-  for (const partitions of lags.values()) for (const lag of partitions) if (lag > 0n) sum += lag;
-  return Number(sum);
+/** Counts the partitions of the topics, whoever reads them, and the messages behind what is committed of them. */
+async function backlogOf(consumer: BytesConsumer, topics: readonly string[], from: "earliest" | "latest") {
+  const ends = await consumer.listOffsets({ topics: [...topics] });
+  const starts = from === "latest" ? ends : await consumer.listOffsets({ topics: [...topics], timestamp: EARLIEST });
+  const asked = [...ends].map(([topic, all]) => ({ topic, partitions: [...all.keys()] }));
+  const committed = await consumer.listCommittedOffsets({ topics: asked });
+  let [waiting, partitions] = [0, 0];
+  for (const [topic, all] of ends)
+    for (const [i, end] of all.entries()) {
+      const offset = committed.get(topic)?.[i] ?? -1n;
+      waiting += Math.max(0, Number(end - (offset < 0n ? (starts.get(topic)?.[i] ?? end) : offset)));
+      partitions++;
+    }
+  return { waiting, partitions };
 }
 
 function clientOptions(

@@ -65,11 +65,11 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
 
     async function work(connection: NatsConnection): Promise<void> {
       const manager = await library.jetstreamManager(connection);
-      const { created } = await manager.streams.info(stream);
       const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
       const info = await pulling.info(true);
       refuseUnfit(info);
-      const streamName = `${stream}-${Date.parse(created).toString(36)}`;
+      const streamName = async (): Promise<string> =>
+        `${stream}-${Date.parse((await manager.streams.info(stream)).created).toString(36)}`;
       const ending = AbortSignal.any([over.signal, stopping]);
       const settlement = settlementOn(connection, options, library, {
         insist: (work) => stuck.insist(work, ending),
@@ -94,16 +94,19 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
           const stop = (): void => messages.stop();
           if (stopping.aborted) stop();
           stopping.addEventListener("abort", stop, { once: true });
-          for await (const message of messages)
-            intake.offer([settlement.hold(readNats(message, streamName, settlement))]);
+          // All messages of a fetch are of one stream: the server ends it when the stream is deleted.
+          let from: string | undefined;
+          for await (const message of messages) {
+            from ??= await streamName();
+            intake.offer([settlement.hold(readNats(message, from, settlement))]);
+          }
           stopping.removeEventListener("abort", stop);
         }
       }
     }
   }
 
-  const source = connectedSource(intake, clock, session);
-  return { ...source, readiness: () => source.readiness?.() ?? stuck.readiness() };
+  return connectedSource(intake, clock, session, stuck);
 }
 
 const backlogOf = async (consumer: Consumer): Promise<number> => (await consumer.info()).num_pending;
