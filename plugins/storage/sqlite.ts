@@ -9,6 +9,7 @@ import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
 import { embeddedProblems } from "./embedded/options.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { OWED } from "./sqlite/clean-up.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";
 
@@ -83,7 +84,8 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             async status() {
               const { used, free } = reader.pages();
               const { freeBytes } = await diskRoom(folder);
-              return { bytes: used, reusableBytes: free, freeBytes, logBytes: bytesOf(`${path}-wal`) };
+              const cleanUpOwed = reader.getMany([OWED])[0] !== undefined;
+              return { bytes: used, reusableBytes: free, freeBytes, logBytes: bytesOf(`${path}-wal`), cleanUpOwed };
             },
             close: () => opened.disposeAsync(),
           },

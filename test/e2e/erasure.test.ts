@@ -1,5 +1,6 @@
 // Erasing events and keys over real sockets: what is promised in docs/erasure.md, its operations and its commands.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { runCommand } from "../support/command.ts";
@@ -130,7 +131,14 @@ describe("erasing a key", () => {
     await eventually("it is done", () => isDone(second, "key_1"), 60_000);
     expect((await second.call("GET", "/api-keys/key_1/events")).json.data).toEqual([]);
     expect((await second.call("GET", "/api-keys/key_1/webhooks")).json.data).toEqual([]);
+    const owed = async (): Promise<unknown> =>
+      (await second.call("GET", "/relay/status")).json.data.storage.cleanUpOwed;
+    await eventually("its bytes are gone", async () => (await owed()) === false, 60_000);
     await second.kill();
+    const left = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
+      (file) => file.isFile() && readFileSync(join(file.parentPath, file.name)).includes("Alice"),
+    );
+    expect(left.map(({ name }) => name)).toEqual([]);
     const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
     const check = await runCommand(["check", "--data", "--config", `${folder}/relay.config.ts`], { cwd: folder, env });
     expect(check.code, check.stdout + check.stderr).toBe(0);

@@ -1,4 +1,5 @@
 /** Judges and makes the changes of one commit, within the writer's transaction. */
+import { ERASED } from "../embedded/erased.ts";
 import type { Open, Table } from "./connection.ts";
 import type { WorkerBatch } from "./worker-messages.ts";
 
@@ -21,6 +22,8 @@ export interface Place {
 export interface Made {
   readonly ends: number;
   readonly unmet: readonly string[] | undefined;
+  /** It deletes what somebody may have erased. */
+  readonly erases: boolean;
 }
 
 interface Step {
@@ -29,6 +32,9 @@ interface Step {
   readonly value: string | undefined;
   readonly wanted: string | undefined;
 }
+
+const erases = ({ code, key }: Step): boolean =>
+  code % CONDITION === DELETE && ERASED.some((prefix) => key.startsWith(prefix));
 
 /** Due lines have a table of their own: they come and go, and are read by the page. */
 const tableOf = (own: Open, key: string): Table => (key.startsWith("due:") ? own.line : own.record);
@@ -52,7 +58,7 @@ export function makeChanges(own: Open, batch: WorkerBatch, place: Place): Made {
   }
   if (unmet !== undefined) for (const step of made) undo(own, step);
   else for (const step of steps) if (!judgesItself(step)) make(own, step);
-  return { ends, unmet };
+  return { ends, unmet, erases: steps.some(erases) };
 }
 
 function stepsOf({ codes, texts }: WorkerBatch, { first, end, at }: Place): { steps: readonly Step[]; ends: number } {

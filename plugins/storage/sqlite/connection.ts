@@ -10,6 +10,7 @@
  * (`secure_delete`): 7.6 µs an event written instead of 7.2, and 6.0 deleted instead of 5.1.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { CleanUp } from "./clean-up.ts";
 
 /** The statements of one table. */
 export interface Table {
@@ -28,4 +29,5 @@ export interface Open {
   readonly commit: StatementSync;
   readonly record: Table;
   readonly line: Table;
+  readonly cleanUp: CleanUp;
 }

@@ -55,6 +55,8 @@ function start(workerData: WorkerStart): Worker {
   const options = {
     name: "sqlite",
     workerData,
+    // A thread that dies leaves its file open: closing it would drop the locks of the process's other connections.
+    trackUnmanagedFds: false,
     resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
   };
   if (isSea()) return new Worker(getAsset(WORKER_FILE, "utf8"), { ...options, eval: true });

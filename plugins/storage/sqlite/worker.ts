@@ -2,13 +2,15 @@
  * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, written
  * in one transaction with one fsync; each commit still succeeds or is refused alone.
  */
+import { closeSync, openSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { collector, whenIdle } from "../../../core/ports/idle.ts";
 import { makeChanges } from "./changes.ts";
+import { createCleanUp, OWED } from "./clean-up.ts";
 import type { Open, Table } from "./connection.ts";
 import { faultOf } from "./faults.ts";
-import { giveBackWhenIdle } from "./give-back.ts";
 import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
 /** PRAGMA user_version and application_id ("Rlay") of our files. */
@@ -33,6 +35,8 @@ let committing = false;
 /** A commit that failed may stand in the log, behind its end: the next transaction is written over it. */
 let unsettled = false;
 let [batches, gaveBack] = [0, false];
+/** The file, for clean-ups. */
+let file: number | undefined;
 const resting = setTimeout(rest, REST_MS).unref();
 
 function connect(): Open {
@@ -61,12 +65,15 @@ function connect(): Open {
         drop: db.prepare(`DELETE FROM ${table} WHERE key = ? AND value = ?`),
       };
     };
+    const record = prepareTable("record");
+    const owed = record.get.get(OWED) !== undefined;
     return {
       db,
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
-      record: prepareTable("record"),
+      record,
       line: prepareTable("line"),
+      cleanUp: createCleanUp(path, () => (file ??= openSync(path, "r+")), owed),
     };
   } catch (error) {
     db.close();
@@ -93,14 +100,18 @@ function write(batch: WorkerBatch): WorkerAnswer {
   const { codes } = batch;
   const own = (open ??= connect());
   const refused: [number, readonly string[]][] = [];
+  let erasing = false;
   own.begin.run();
   for (let code = 0, at = 0, commit = 0; code < codes.length; commit++) {
     const first = code + 1;
     const end = first + (codes[code] as number);
-    const { ends, unmet } = makeChanges(own, batch, { first, end, at });
+    const { ends, unmet, erases } = makeChanges(own, batch, { first, end, at });
     if (unmet !== undefined) refused.push([commit, unmet]);
+    else erasing ||= erases;
     [code, at] = [end, ends];
   }
+  if (erasing) own.record.add.run(OWED, "");
+  if (erasing) own.cleanUp.owe();
   makeDurable(own);
   return { done: refused.length > 0 ? refused : undefined };
 }
@@ -117,15 +128,20 @@ function makeDurable({ commit }: Open): void {
 function tidy(): void {
   if (open === undefined || ++batches % LOOK_EVERY !== 0) return;
   try {
-    if (logPages(open.db) >= CHECKPOINT_PAGES) open.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    if (logPages(open.db) >= CHECKPOINT_PAGES) copyLog(open);
   } catch {
     // A full disk, for example: the log grows meanwhile, and the next check tries again.
   }
 }
 
+function copyLog({ db, cleanUp }: Open): void {
+  cleanUp.noteLog();
+  db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+}
+
 /**
- * Gives some free pages back to the disk, in a transaction of its own, and the rest after another pause. Before that it
- * settles a commit that failed: with no other commit after it, it would come back at the next start, whenever that is.
+ * Gives some free pages back to the disk, in a transaction of its own, and the rest after another pause; then cleans up
+ * after erasures in the same way. Before that it settles a commit that failed: with no other commit after it, it would come back at the next start, whenever that is.
  */
 function rest(): void {
   try {
@@ -143,11 +159,11 @@ function rest(): void {
       begin.run();
       db.exec(`PRAGMA incremental_vacuum(${Math.min(STEP_PAGES, more)})`);
       makeDurable(own);
-      resting.refresh();
     }
     // The file itself gets smaller when the log is copied to it.
-    if (more <= 0 ? gaveBack : logPages(db) >= CHECKPOINT_PAGES) db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    if (more <= 0 ? gaveBack : logPages(db) >= CHECKPOINT_PAGES) copyLog(own);
     gaveBack = more > 0;
+    if (gaveBack || own.cleanUp.step(own, () => makeDurable(own))) resting.refresh();
   } catch (error) {
     failed(error);
   }
@@ -199,6 +215,7 @@ parentPort?.on("message", (ask: WorkerRequest) => {
   }
   clearTimeout(resting);
   disconnect();
+  if (file !== undefined) closeSync(file);
   say({ closed: true });
   parentPort?.close();
 });
@@ -210,6 +227,10 @@ try {
   say(error instanceof Refused ? { refused: error.message } : failed(error));
 }
 const sleep = (ms: number): Promise<void> => new Promise((over) => setTimeout(over, ms).unref());
-giveBackWhenIdle(sleep, () => open?.db.exec("PRAGMA shrink_memory"));
+// Pages of the cache, and garbage of batches: V8 by itself would keep 40 MB of that for ever.
+whenIdle(sleep, () => {
+  collector()();
+  open?.db.exec("PRAGMA shrink_memory");
+}).catch(() => undefined);
 // Threads are ended from outside, which would lose what they have compiled.
 flushCompileCache();
