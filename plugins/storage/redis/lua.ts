@@ -10,7 +10,8 @@
  * `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits
  * watchers were notified of, and the last of them · `:epochs` the ids of the last thousand · `:moved` key ids by the
  * epoch at which a subscription of theirs changed last, of the last thousand · `:nodes` by their last sign of life · `:clock` see
- * `clock-lua.ts` · `:n:<key>` limiter state, `:callers` and `:callers:bound` whose · `:fence` see `replicated.ts` · `:none` is never there.
+ * `clock-lua.ts` · `:n:<key>` limiter state, `:callers` and `:callers:bound` whose · `:fence` see `replicated.ts` ·
+ * `:erased` how much was erased so far, `:rewritten` how much of it at the last rewrite, `:rewriting` set in the hour after one · `:none` is never there.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: lines of a dead node come back
  * by themselves, and nobody has to search for them.
@@ -19,6 +20,7 @@
  * data beside ours and no commit together with our records; a sorted set with a batch claim as here, 230,000 claims/s.
  */
 
+import { ERASED } from "../embedded/erased.ts";
 import { MANY_ROWS } from "./bulk-lua.ts";
 import { CLOCK, CLAIMABLE_AT } from "./clock-lua.ts";
 import { LEASES } from "./lease-lua.ts";
@@ -109,10 +111,12 @@ local function put(key, value)
   if group == 'due:' then queueAdd(rest, value) elseif group == 'subscription:' then touch(rest) end
 end
 
+local ERASED = {${ERASED.map((group) => `['${group}'] = true`).join(", ")}}
 local function remove(key)
   local group, rest = groupOf(key)
   call('UNLINK', P .. ':r:' .. key)
   call('ZREM', P .. ':i:' .. group, rest)
+  if ERASED[group] then call('INCR', P .. ':erased') end
   if group == 'due:' then queueRemove(rest) elseif group == 'subscription:' then touch(rest) end
 end
 

@@ -6,6 +6,7 @@ import type { Durability } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { ReadOptions } from "./options.ts";
+import { createRewrite } from "./rewrite.ts";
 import { checkDatabase, serverOf } from "./server.ts";
 
 /** Time between two readings, ms. */
@@ -98,6 +99,7 @@ export function liveProbe(
   const { clock, log, metrics, calls } = deps;
   const ended = new AbortController();
   let now = first;
+  const rewrite = createRewrite(client, tag, log);
 
   async function look(): Promise<void> {
     const found = await calls.ask(() => lookAt(client, tag, options), { repeatable: true, changes: false });
@@ -112,6 +114,7 @@ export function liveProbe(
     for (;;) {
       await clock.sleep(clock.now() + LOOK_MS, ended.signal);
       await look().catch(() => {});
+      if (now.appendfsync !== "off") await calls.ask(rewrite, { repeatable: true, changes: false }).catch(() => {});
     }
   }
   watch().catch(() => {});
