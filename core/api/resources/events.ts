@@ -128,7 +128,8 @@ export function eventOperations(
     operation({
       method: "DELETE",
       path: EVENT,
-      summary: "Erase an event with its data and its deliveries, pending ones too; no attempt of it begins any more",
+      summary:
+        "Erase an event with its data and deliveries, pending ones too: no attempt begins any more; its last bytes leave the files soon after",
       tag,
       reply: { status: 204 },
       problems: ["CONFLICT"],
