@@ -210,7 +210,7 @@ export interface RelayConfig {
   readonly threads?: "auto" | number;
 }
 
-export interface PortalOptions {
+interface PortalOptions {
   /** The origin that links begin with: `https://hooks.example.com`. @default where the link was asked for */
   readonly url: string;
   /** The name that the page shows in place of the relay's. @default "Relay" */

@@ -6,8 +6,6 @@ import { checkEventTypes } from "./event-types.ts";
 import { readConfig, type LoadOptions } from "./read-file.ts";
 import { resolvePlan } from "./validate.ts";
 
-export { FILE_NAME, type LoadOptions } from "./read-file.ts";
-
 export interface LoadedConfig {
   readonly plan: Plan;
   /** Absolute path; undefined when there is no file and the default holds. */

@@ -8,7 +8,7 @@ import { importFile, resolveOwnModules } from "./module-resolver.ts";
 import { type Environment, readEnvironment, SECRETS, type Settings } from "./environment.ts";
 import { ConfigError, type ConfigProblem } from "./problems.ts";
 
-export const FILE_NAME = "relay.config.ts";
+const FILE_NAME = "relay.config.ts";
 
 export interface LoadOptions {
   /** Settings of the command line; they win over everything. */
@@ -18,7 +18,7 @@ export interface LoadOptions {
 }
 
 /** What was read, and nothing of it checked. */
-export interface ConfigRead {
+interface ConfigRead {
   /** What the file exports; the built-in config where there is no file. */
   readonly config: unknown;
   /** Absolute path; undefined when there is no file. */

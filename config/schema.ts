@@ -34,7 +34,7 @@ import { limits } from "./schema-limits.ts";
 import { portal } from "./schema-portal.ts";
 
 /** What the checks need from outside the config. */
-export interface ConfigSurroundings {
+interface ConfigSurroundings {
   readonly configDir: string;
   /** Endpoints that a limits row may name. */
   readonly endpoints: readonly string[];

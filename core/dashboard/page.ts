@@ -59,7 +59,7 @@ export function answerAsset(
 const takesGzip = (accepted: string | undefined): boolean =>
   (accepted ?? "").split(",").some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
 
-export interface Document {
+interface Document {
   /** Where its assets are. */
   readonly base: string;
   readonly title: string;

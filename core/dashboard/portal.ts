@@ -68,7 +68,7 @@ function asset(base: string, end: string, type: string, body: Buffer): Asset {
 const short = (content: string | Buffer): string => hash("sha256", content).slice(0, 12);
 
 /** Returns the rule that sets the chosen colours, under the names by which `style.css` takes them. */
-export function stylesheet({ light, dark }: Portal["colors"]): string {
+function stylesheet({ light, dark }: Portal["colors"]): string {
   const body = `${declarations("light", light)}${declarations("dark", dark)}`;
   return body === "" ? "" : `:root { ${body}}\n`;
 }

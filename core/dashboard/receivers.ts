@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-export interface Receiver {
+interface Receiver {
   readonly language: string;
   readonly code: string;
 }

@@ -7,7 +7,7 @@ import type { Slot } from "./slots.ts";
 import { createReport } from "./report.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 
-export interface DeliveriesDeps extends Omit<DeliveryDeps, "report" | "heldWaits" | "faults"> {
+interface DeliveriesDeps extends Omit<DeliveryDeps, "report" | "heldWaits" | "faults"> {
   /** Called for each attempt once its outcome is stored. */
   readonly attempted: AttemptObserver;
 }

@@ -7,12 +7,12 @@ import { holdUp } from "../records/held.ts";
 import { isSequenceConflict, passOn, type OrderedDue } from "../records/sequences.ts";
 import { settle, type SettleDeps } from "./settle.ts";
 
-export interface EndDeps extends SettleDeps {
+interface EndDeps extends SettleDeps {
   readonly storage: SettleDeps["storage"] & Pick<Storage, "getMany" | "range">;
 }
 
 /** A delivery that has ended, with its lease and its line in the due index. */
-export interface Ending {
+interface Ending {
   readonly lease: Lease;
   readonly line: Due;
   /** Its subscription, when it failed: `onFailed` says what that does to the others. */

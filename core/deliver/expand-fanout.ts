@@ -27,7 +27,7 @@ type Event = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt" | "wide"
 /** Pages that one node writes at once. */
 const PAGES_AT_ONCE = 4;
 
-export interface ExpandDeps {
+interface ExpandDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "queue">;
   readonly eventCache: EventCache;
   readonly recipients: Recipients;

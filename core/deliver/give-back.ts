@@ -2,7 +2,7 @@
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 
-export interface GiveBack {
+interface GiveBack {
   /** Gives one back; `dueAt` is when it is due again, `undefined`: as before. Never rejects. */
   give(lease: Lease, dueAt: number | undefined): Promise<void>;
   /** Tries those once more that the queue could not take. To be called when the queue has just answered. */

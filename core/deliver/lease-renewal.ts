@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 
-export interface LeaseRenewal {
+interface LeaseRenewal {
   /** Marks a delivery as under way until `ended`. */
   began(lease: Lease): void;
   ended(lease: Lease): void;

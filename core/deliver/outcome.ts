@@ -4,7 +4,7 @@ import type { RetryOptions } from "../model/subscription.ts";
 import type { Reply } from "../ports/transport.ts";
 import { retryAfterMs, retryDelayMs } from "./retry.ts";
 
-export interface AttemptPosition {
+interface AttemptPosition {
   /** Number of the attempt just made, 1…5. */
   readonly attempt: number;
   readonly retry: RetryOptions;

@@ -15,7 +15,7 @@ import type { CachedEvent } from "./event-cache.ts";
 import { createTroubled } from "./troubled.ts";
 
 /** What sending needs of the signing room. */
-export interface Sign {
+interface Sign {
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
   /** Returns the subscription's static header values in clear text, which are masked in what people see. */
   hidden(sub: Subscription): readonly string[];

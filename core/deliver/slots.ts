@@ -63,7 +63,7 @@ export interface Slots {
   freed(signal: AbortSignal): Promise<void>;
 }
 
-export interface SlotsOptions {
+interface SlotsOptions {
   readonly total: number;
   readonly perSubscription: number;
   readonly clock: Clock;

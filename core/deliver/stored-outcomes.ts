@@ -9,7 +9,7 @@ const PAGE = 200;
 const MOST = 2_000;
 
 /** What the newest deliveries of a subscription tell, from whichever node. */
-export interface StoredOutcomes {
+interface StoredOutcomes {
   /** Whether one of them succeeded at `since` or later. If so, the rest is not read. */
   readonly succeeded: boolean;
   /** Epoch ms of the last attempt before `before`; absent when there is none. */

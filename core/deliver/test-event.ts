@@ -13,7 +13,7 @@ import type { CachedEvent } from "./event-cache.ts";
 import type { Send, SentAttempt } from "./send.ts";
 import { sendMade, transformFailed, type Transforming } from "./transform.ts";
 
-export interface TestEventSent {
+interface TestEventSent {
   readonly ordinal: string;
   readonly attempt: Attempt;
   /** The connection that the subscription's URL names is away. */
@@ -21,10 +21,10 @@ export interface TestEventSent {
 }
 
 /** What a transform makes of an event, or why it makes nothing. */
-export type Preview = { readonly body: string } | { readonly error: string };
+type Preview = { readonly body: string } | { readonly error: string };
 
 /** What is sent in place of `relay:ping`. */
-export interface Example {
+interface Example {
   readonly type: string;
   readonly data: unknown;
 }

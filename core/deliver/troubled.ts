@@ -5,7 +5,7 @@ import { SLOW_MS } from "./receiver-speed.ts";
 /** So many are remembered; beyond it those that have been so for longest are forgotten. */
 const MOST = 100_000;
 
-export interface Troubled {
+interface Troubled {
   has(subscriptionId: string): boolean;
   /** Notes an attempt and how long it took, ms. */
   note(subscriptionId: string, reply: Reply, durationMs: number): void;

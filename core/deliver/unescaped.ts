@@ -1,6 +1,6 @@
 /** Resolves the escapes of JSON, HTML and URLs, and remembers where each character stood. */
 
-export interface Unescaped {
+interface Unescaped {
   readonly text: string;
   /** Where each character began in the original, plus one entry for the end. `undefined`: nothing was escaped. */
   readonly at: readonly number[] | undefined;

@@ -5,7 +5,7 @@ import { type Address, type AddressRange, inRange, parseRange } from "./ip-addre
 type Ports = number | "any";
 
 /** What the entries open. */
-export interface Allowed {
+interface Allowed {
   /** Whether a CIDR or address entry opens this address at this port, whatever name led to it. */
   address(address: Address, port: number): boolean;
   /** Whether a host entry names exactly this host at this port. */

@@ -16,7 +16,7 @@ import type { Trust } from "./trust.ts";
 /** How long a connection to the proxy may take, ms: less than an attempt, which a proxy that is off then does not use up. */
 const PROXY_MS = 3_000;
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly rules: Rules;
   readonly resolve: Resolve;
   /** Resolves a name that the operator gives in the config: the hosts file may answer. */

@@ -37,7 +37,7 @@ const METADATA = [
   "metadata.hetzner.cloud",
 ];
 
-export interface WrongName {
+interface WrongName {
   readonly reason: NameReason;
   readonly message: string;
   /** A host of an inner network, which an operator may open by its name. */

@@ -11,8 +11,6 @@ import { trust } from "./trust.ts";
 import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
-export type { GuardReason } from "./rules.ts";
-export type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 export { readCertificates } from "./trust.ts";
 
 export interface GuardOptions {

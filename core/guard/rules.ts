@@ -20,7 +20,7 @@ export interface Rules {
   named(hostname: string): boolean;
 }
 
-export interface RulesOptions {
+interface RulesOptions {
   readonly allow: readonly string[];
   readonly ports: readonly number[];
   readonly ownAddresses?: () => readonly string[];

@@ -5,7 +5,7 @@ import { ConnectError } from "../model/errors.ts";
 import type { TlsSessions } from "./tls-sessions.ts";
 import type { TrustedContext } from "./trust.ts";
 
-export interface SecureOptions {
+interface SecureOptions {
   /** A name, or an address literal without brackets: the subject that the certificate must have. */
   readonly host: string;
   /** True when `host` is an address: then it is not sent as a server name (RFC 6066 §3). */

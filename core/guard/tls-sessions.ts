@@ -23,7 +23,7 @@ const LONGEST_BYTES = 6_144;
 const MOST_BYTES = 4 * 1_024 * 1_024;
 
 /** A session that may be offered to its server. */
-export interface KeptSession {
+interface KeptSession {
   readonly session: Buffer;
   /** Monotonic ms from which it is not offered any more. */
   readonly until: number;

@@ -14,7 +14,7 @@ import { createRecipients, type Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
 /** All that are given must hold for one attempt. */
-export interface AttemptFilter {
+interface AttemptFilter {
   readonly subscriptionId?: string;
   readonly statusCode?: number;
   readonly error?: AttemptError;
@@ -24,13 +24,13 @@ export interface AttemptFilter {
   readonly until?: number;
 }
 
-export interface FoundAttempt {
+interface FoundAttempt {
   readonly event: RelayEvent;
   readonly delivery: Delivery;
   readonly attempt: Attempt;
 }
 
-export interface FoundAttempts {
+interface FoundAttempts {
   readonly items: readonly FoundAttempt[];
   /** Where the next page begins; absent on the last page. A page may be empty and still have a next one. */
   readonly next?: string;

@@ -10,7 +10,7 @@ import { createDeliveryReader } from "../records/delivery-view.ts";
 import { decodeAttempts } from "../records/delivery-records.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 
-export interface AttemptPage {
+interface AttemptPage {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   /** The cycle before which the next page begins; absent on the last page. */

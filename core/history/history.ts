@@ -47,7 +47,7 @@ export interface DeliveriesRequest {
   readonly limit: number;
 }
 
-export interface EventDetail extends Omit<EventSummary, "deliveries"> {
+interface EventDetail extends Omit<EventSummary, "deliveries"> {
   readonly deliveries: readonly DeliveryDetail[];
   /** How many to skip for the next page; absent on the last page. */
   readonly next?: number;

@@ -2,12 +2,12 @@
 import type { LimitCode, Take, WindowResult, WindowState } from "../model/windows.ts";
 
 /** One window as an answer shows it. */
-export interface Shown extends WindowState {
+interface Shown extends WindowState {
   readonly limit: number;
   readonly windowMs: number;
 }
 
-export interface LimitFinding {
+interface LimitFinding {
   readonly code?: LimitCode;
   readonly waitMs: number;
   readonly sustained: Shown;
@@ -15,7 +15,7 @@ export interface LimitFinding {
 }
 
 /** The combined result of several takes. `returned`: what it is once the slots have been given back. */
-export interface Combined extends LimitFinding {
+interface Combined extends LimitFinding {
   readonly returned: LimitFinding;
 }
 

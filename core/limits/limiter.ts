@@ -22,7 +22,7 @@ export interface LimiterDeps {
   readonly metrics?: Pick<Metrics, "count">;
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   /** How much longer the relay, the receiver or the upstream is busy, ms. While busy, nothing is consumed. */
   readonly busyMs?: number;
 }

@@ -10,7 +10,7 @@ export interface Caller {
   readonly factor?: number;
 }
 
-export interface Takes {
+interface Takes {
   /** Returns one take per caller; none where the row is missing or switched off. */
   of(row: string, callers: readonly (string | Caller)[]): Take[];
   /** Returns the take that counts a failed authentication; none where that is switched off. */

@@ -18,7 +18,7 @@ const MOST_WAITING = 64 * 1024 * 1024;
 const VERSION = 1;
 
 /** The first line. */
-export interface Head {
+interface Head {
   readonly relaybox: "backup";
   readonly version: number;
   /** Epoch ms of the beginning of the backup. */
@@ -41,7 +41,7 @@ interface Ended {
 }
 
 /** A backup ends before it is whole. The message says why, and is shown to the person who asked for the backup. */
-export class BackupEnded extends StorageError {}
+class BackupEnded extends StorageError {}
 
 /** The line for a reader who must not take what came before for a whole backup. */
 export function endedLine(error: unknown): string {
@@ -140,7 +140,7 @@ const barrier = (storage: Pick<Storage, "commit">): Promise<void> =>
 /** The file is no backup, or an incomplete one. */
 export class NoBackup extends Error {}
 
-export interface Contents {
+interface Contents {
   readonly head: Head;
   readonly lines: number;
   /** Hash of the whole backup; identifies it. */

@@ -9,7 +9,7 @@ const PAGE = 500;
 /** Characters in one commit; a single record may be longer. */
 const MOST_CHARS = 4 * 1024 * 1024;
 
-export interface CopyOptions {
+interface CopyOptions {
   /** A key of the target that is not copied, and the value written to it with each page. */
   readonly mark: { readonly key: string; readonly value: (after: string) => string };
   /** The last key that was copied already. */

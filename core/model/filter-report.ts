@@ -1,7 +1,7 @@
 /** Says why a filter matched an event or did not: each condition with what it found, and those that decided. */
 import { namesOf, testOf, valueAt, type Filter, type FilteredEvent } from "./filter.ts";
 
-export interface ConditionReport {
+interface ConditionReport {
   /** Where the condition stands in the filter: `filter.and[1].not`. */
   readonly at: string;
   readonly condition: Filter;
@@ -12,7 +12,7 @@ export interface ConditionReport {
   readonly found: string;
 }
 
-export interface FilterReport {
+interface FilterReport {
   readonly matched: boolean;
   /** Every condition, in the order of the filter. */
   readonly conditions: readonly ConditionReport[];

@@ -7,14 +7,14 @@
 export const MAX_DEPTH = 64;
 
 /** A member of an object: its name with escapes resolved, and where the raw text of its value stands. */
-export interface JsonMember {
+interface JsonMember {
   readonly name: string;
   readonly start: number;
   readonly end: number;
 }
 
 /** Where a piece of text stands: `[start, end)`. */
-export interface JsonSpan {
+interface JsonSpan {
   readonly start: number;
   readonly end: number;
 }
@@ -83,7 +83,7 @@ function literal(text: string, start: number, end: number): string {
   }
 }
 
-export type Members = readonly JsonMember[] | "too deep" | "not an object";
+type Members = readonly JsonMember[] | "too deep" | "not an object";
 
 /**
  * Returns the members of the object in `text`, in order, repeated names included. Costs about 1 ns a character, and

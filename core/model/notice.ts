@@ -14,7 +14,7 @@ export const NOTICE_TYPES = [
   "relay:pending.high",
 ] as const;
 
-export type NoticeType = (typeof NOTICE_TYPES)[number];
+type NoticeType = (typeof NOTICE_TYPES)[number];
 
 /** What people are told that each means, in the OpenAPI document and in mails. */
 export const NOTICE_MEANINGS: Readonly<Record<NoticeType | "relay:delivery.failed", string>> = {

@@ -1,5 +1,5 @@
 /** Opens something at its first use. Where that fails, as on a machine without descriptors, the next use tries again. */
-export interface OpenedLate<T> {
+interface OpenedLate<T> {
   /** @throws what the opening throws */
   use(): Promise<T>;
   /** Closes what has been opened, and opens nothing. Never rejects for an opening that failed. */

@@ -4,7 +4,7 @@ export const THEMES = ["light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 /** The colours of a theme that may be chosen. */
 export const PORTAL_COLORS = ["accent", "page", "card", "text"] as const;
-export type PortalColor = (typeof PORTAL_COLORS)[number];
+type PortalColor = (typeof PORTAL_COLORS)[number];
 /** Each `#rrggbb`. */
 export type ThemeColors = { readonly [Name in PortalColor]?: string };
 export type PortalColors = { readonly [Name in Theme]?: ThemeColors };

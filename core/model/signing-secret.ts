@@ -5,7 +5,7 @@ export const SECRET_PREFIX = "whsec_";
 /** The form of a secret. `secretProblem` judges the length of its bytes too. */
 export const SECRET_FORM = /^whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 /** Bytes after decoding: the bounds of Standard Webhooks. */
-export const SECRET_BYTES = { min: 24, max: 64 } as const;
+const SECRET_BYTES = { min: 24, max: 64 } as const;
 /** Characters of the longest secret. */
 export const LONGEST_SECRET = SECRET_PREFIX.length + 4 * Math.ceil(SECRET_BYTES.max / 3);
 /** 24 random bytes have fewer different ones in one of 10^27 cases: such bytes repeat a word or are all the same. */

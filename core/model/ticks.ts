@@ -9,7 +9,7 @@ interface Sleeper {
   sleep(until: number, signal?: AbortSignal): Promise<void>;
 }
 
-export interface TickSchedule {
+interface TickSchedule {
   /** A cron expression of five fields, or of six with seconds first. */
   readonly expression: string;
   /** Whether the expression names this second. */

@@ -13,7 +13,7 @@ export const ACCESS_CLAIM = "api_access";
 /** Reads the claim. A value that nobody knows is not taken for a permission: it may only read. */
 export const accessOf = (claim: unknown): Access => (claim === undefined || claim === "manage" ? "manage" : "read");
 
-export interface OwnToken {
+interface OwnToken {
   readonly sub: string;
   /** Key ids, or `"*"` for all of them. */
   readonly keys: readonly string[] | "*";

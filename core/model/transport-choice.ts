@@ -4,7 +4,7 @@
  */
 
 /** What a transport says of the URLs that it serves; see the transport port. */
-export interface Serves {
+interface Serves {
   readonly schemes: readonly string[];
   readonly name?: string;
 }

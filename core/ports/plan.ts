@@ -96,7 +96,7 @@ export interface NotifyTarget {
   readonly transform?: string;
 }
 
-export interface NotifyOptions {
+interface NotifyOptions {
   readonly to: readonly NotifyTarget[];
   /** Pending deliveries of the relay above which it is reported; 0: never. */
   readonly pending: number;

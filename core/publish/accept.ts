@@ -36,9 +36,8 @@ import { commitOnce } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
 export type { Operational } from "./operational.ts";
-export type { Notices } from "./notices.ts";
 
-export interface PublisherDeps extends AdmissionDeps {
+interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
   /** The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes. */

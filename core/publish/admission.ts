@@ -28,7 +28,7 @@ export interface AdmissionDeps {
   readonly log: Log;
 }
 
-export interface Admission extends Pick<Backpressure, "began" | "ended"> {
+interface Admission extends Pick<Backpressure, "began" | "ended"> {
   /**
    * Admits a request before its body is read.
    * @returns the moment, ms on the monotonic clock

@@ -61,7 +61,7 @@ function compiled(filter: Filter): Matcher {
 }
 
 /** Judges events in slices, so that the expensive filters of one key do not delay other work. */
-export interface FilterJudge {
+interface FilterJudge {
   /** Returns which of the filters the event matches, one character each: `1` or `0`. @param data its JSON */
   verdicts(filters: Filters, type: string, data: string): Promise<string>;
 }

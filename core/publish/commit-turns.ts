@@ -12,7 +12,7 @@ const EVENT_CHARS = 4_096;
 const SLOW_TURN_MS = 2_000;
 const RETRY_AFTER_S = 2;
 
-export interface CommitTurns {
+interface CommitTurns {
   /** @throws Problem PROVIDER_BACKPRESSURE while the key has waited too long for its turn */
   admit(keyId: string): void;
   /** Resolves at the key's turn; returns no promise when there is no wait. */

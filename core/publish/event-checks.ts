@@ -1,7 +1,7 @@
 /** What publishing needs of the schemas of event types: a judgement of each event's data. */
 
 /** What is wrong with the data of an event, and where in the event. */
-export interface Mismatch {
+interface Mismatch {
   readonly path: string;
   readonly message: string;
 }

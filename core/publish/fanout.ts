@@ -45,7 +45,7 @@ interface Held {
 }
 
 /** Answers are remembered while they are asked for the same list of subscriptions: equal answers are one object. */
-export interface Fanouts {
+interface Fanouts {
   of(type: string, subscriptions: readonly Subscription[]): TypeFanout;
   /** Returns what the filters of a type leave; the list of the type itself when they leave all of it. */
   narrowed(fan: TypeFanout, verdicts: string, subscriptions: readonly Subscription[]): Fanout | Narrowed;

@@ -29,7 +29,7 @@ interface Count {
   looking: Promise<void> | undefined;
 }
 
-export interface KeyBackpressure {
+interface KeyBackpressure {
   /** Reads the backlog of keys where it may change the decision. Never rejects. */
   look(keys: Iterable<string>): Promise<unknown> | undefined;
   /** @throws Problem PROVIDER_BACKPRESSURE when one of them has too many pending deliveries */

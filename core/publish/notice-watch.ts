@@ -16,7 +16,7 @@ import { tryCommit } from "../records/try-commit.ts";
 import type { Notices } from "./notices.ts";
 
 /** Pending deliveries above which it is reported; 0: never. */
-export interface PendingBounds {
+interface PendingBounds {
   readonly pending: number;
   readonly pendingPerKey: number;
 }

@@ -20,7 +20,7 @@ export interface Operational {
 }
 
 /** One operational event on one key. */
-export interface OperationalDraft {
+interface OperationalDraft {
   readonly keyId: string;
   readonly type: string;
   readonly data: unknown;

@@ -24,7 +24,7 @@ export interface SequenceTurn {
   end?: () => void;
 }
 
-export interface Placing {
+interface Placing {
   /**
    * Resolves when it is the turn of a publication to these keys.
    * @param aside waits without room at the storage, and takes room again then

@@ -4,7 +4,7 @@ import { Problem } from "../model/problem.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import { storageProblem } from "../records/commit-once.ts";
 
-export interface Refusals {
+interface Refusals {
   /** Counts a refusal. @returns what to throw */
   of(error: unknown): unknown;
   /** Makes a call that counts what it refuses. */

@@ -20,7 +20,7 @@ const BYTES_PER_BYTE = 4;
 const REOPEN_AT = 1.1;
 const RETRY_AFTER_S = 30;
 
-export interface StorageHeadroom {
+interface StorageHeadroom {
   /**
    * Reads the space again when the last reading is old. Waits for it when events published since may have used up the
    * space. Never rejects.

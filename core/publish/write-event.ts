@@ -64,7 +64,7 @@ export interface OrderedDelivery {
 }
 
 /** Some subscriptions of a key. */
-export interface OfKey {
+interface OfKey {
   readonly keyId: string;
   readonly subscriptionIds: readonly string[];
 }

@@ -43,7 +43,7 @@ export function readDelivery(
 export type WantedDelivery = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 
 /** One event and one of its subscriptions. */
-export interface Pair {
+interface Pair {
   readonly event: WantedDelivery;
   readonly sub: string;
   /** What is known of the subscription at acceptance. */

@@ -3,7 +3,7 @@ import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import { isOutline } from "./subscription-record.ts";
 
-export interface EndedBySubscription {
+interface EndedBySubscription {
   readonly status: Extract<DeliveryStatus, "failed" | "cancelled">;
   readonly reason: EndReason;
 }

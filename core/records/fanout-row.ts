@@ -13,7 +13,7 @@ import { eventKey, fanoutKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readEvent, readTexts } from "./damage.ts";
 
-export type FanoutRow = { readonly snapshot: string } & (
+type FanoutRow = { readonly snapshot: string } & (
   | { readonly state: "open" }
   | { readonly state: "ended"; readonly status: EventStatus; readonly at: number }
   | { readonly state: "removing"; readonly removed: number; readonly added: readonly string[] }
@@ -21,7 +21,7 @@ export type FanoutRow = { readonly snapshot: string } & (
 
 export const openFanout = (snapshot: string): string => `${snapshot} open`;
 /** Returns a text that differs from every earlier one. */
-export const reopenFanout = (snapshot: string): string => `${snapshot} open ${randomId("turn")}`;
+const reopenFanout = (snapshot: string): string => `${snapshot} open ${randomId("turn")}`;
 export const endedFanout = (snapshot: string, status: EventStatus, at: number): string =>
   `${snapshot} ended ${status} ${at}`;
 export const removingFanout = (snapshot: string, removed: number, added: readonly string[]): string =>

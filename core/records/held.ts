@@ -12,7 +12,7 @@ import { isOutline, readSubscription } from "./subscription-record.ts";
 const PAGE = 500;
 
 /** A failed delivery that holds up its sequence. */
-export interface HeldDelivery {
+interface HeldDelivery {
   readonly subscriptionId: string;
   readonly sequence: number;
   /** Absent when its row is damaged: it can be skipped all the same. */

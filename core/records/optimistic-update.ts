@@ -24,13 +24,13 @@ export async function retryOnConflict<Result>(step: () => Promise<Result>): Prom
   throw new Problem("CONFLICT", "Other changes to this subscription came first, too often. Send the request again.");
 }
 
-export interface Revision {
+interface Revision {
   readonly next: Subscription;
   /** More changes for the same commit. */
   readonly more: readonly Change[];
 }
 
-export interface Loaded {
+interface Loaded {
   readonly text: string;
   readonly now: Subscription;
 }

@@ -3,7 +3,7 @@ import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 
-export interface PersistDeps {
+interface PersistDeps {
   readonly clock: Clock;
   readonly log: Log;
 }

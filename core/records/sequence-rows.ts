@@ -4,30 +4,20 @@
  * themselves, so that it stops nobody.
  */
 import { summed, withSum } from "../model/checksum.ts";
-import {
-  duesOf,
-  heldKey,
-  parseDue,
-  passedKey,
-  passedKeyOf,
-  SEQUENCES,
-  sequenceKey,
-  sequencesOf,
-  waitingOf,
-} from "../model/keys.ts";
+import { duesOf, heldKey, parseDue, passedKey, passedKeyOf, SEQUENCES, sequencesOf, waitingOf } from "../model/keys.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { everyEntry } from "./every-entry.ts";
 
 const PAGE = 500;
 
-export interface SequenceRow {
+interface SequenceRow {
   /** True when one of its deliveries is in the due index or held. */
   readonly busy: boolean;
   /** How many deliveries have entered it, and the highest place that was given. */
   readonly entered: number;
 }
 
-export interface SequenceId {
+interface SequenceId {
   readonly keyId: string;
   readonly subscriptionId: string;
   readonly sequence: number;
@@ -130,7 +120,3 @@ export async function countWaiting(
     after = page.at(-1)?.key;
   }
 }
-
-/** Returns the key of a sequence's row. */
-export const rowKeyOf = ({ keyId, subscriptionId, sequence }: SequenceId): string =>
-  sequenceKey(keyId, subscriptionId, sequence);

@@ -31,7 +31,7 @@ import { countIn, parsePassed, parseRow, passedText, rebuildRow, rowText } from 
 /** The due line of a delivery that goes in order. */
 export type OrderedDue = Due & { readonly order: NonNullable<Due["order"]> };
 
-export interface Entered {
+interface Entered {
   /** The lines with their places, in the order in which they were given. */
   readonly placed: readonly OrderedDue[];
   /** Those whose turn it is. */
@@ -88,7 +88,7 @@ export async function enterSequences(
   return { placed: entering.map((line) => placed.get(line) as OrderedDue), heads, changes };
 }
 
-export interface Passed {
+interface Passed {
   readonly changes: readonly Change[];
   /** The line of the next head. */
   readonly next?: Due;

@@ -42,7 +42,7 @@ export interface Snapshot {
   readonly fan: Fanout;
 }
 
-export interface Snapshots {
+interface Snapshots {
   /** Returns the snapshot of a fan-out, which may not be stored yet. The same object for the same fan-out. */
   of(keyId: string, fan: Fanout): Snapshot;
   /**

@@ -21,7 +21,7 @@ const LARGEST_LOOK = 500;
 /** Events whose progress is remembered. */
 const HELD = 1_000;
 
-export interface WideStatus {
+interface WideStatus {
   readonly status: EventStatus;
   /** Epoch ms at which the last delivery ended; absent while one is pending. */
   readonly endedAt?: number;

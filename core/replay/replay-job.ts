@@ -11,7 +11,7 @@ import { unlessUnreadable } from "../records/damage.ts";
 import { createPacer } from "../records/pacer.ts";
 import { parseFailed } from "../records/delivery-records.ts";
 
-export interface ReplayJobOptions {
+interface ReplayJobOptions {
   /** Only deliveries that failed at least this long ago, ms. */
   readonly olderThanMs: number;
   /** Only events accepted at most this long ago, ms. */

@@ -22,7 +22,7 @@ export interface Replayed {
   readonly waits?: { readonly key: string; readonly value: string };
 }
 
-export interface ReplayCommit {
+interface ReplayCommit {
   readonly changes: readonly Change[];
   /** Lines that the commit adds to the due index. */
   readonly dues: readonly Due[];

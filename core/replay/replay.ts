@@ -25,7 +25,7 @@ import { createWhyNot } from "./why-not.ts";
 import { endedBy } from "../records/ended-by.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
-export type { BulkReplayed, ReplayFailedOptions } from "./bulk-replay.ts";
+export type { BulkReplayed } from "./bulk-replay.ts";
 
 export interface ReplayEventOptions {
   /**

@@ -8,7 +8,7 @@ import type { Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { readCurrent } from "./current-delivery.ts";
 
-export type WhyNot = (
+type WhyNot = (
   event: RelayEvent,
   asked: { readonly force?: boolean; readonly subscriptionId?: string },
 ) => Promise<Problem>;

@@ -13,13 +13,13 @@ const TRIES = 16;
 /** How far the clock of another node may be ahead, ms. */
 const AHEAD_MS = 60_000;
 
-export interface ErasedPage {
+interface ErasedPage {
   readonly erased: number;
   /** Those that changed all the time. */
   readonly left: number;
 }
 
-export interface KeyEvents {
+interface KeyEvents {
   /** See `settleUntil` below. */
   settle(keyId: string, signal: AbortSignal): Promise<string | undefined>;
   /** Erases all events up to an ordinal. */

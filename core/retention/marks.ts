@@ -26,7 +26,7 @@ const WHOLE_AGAIN_MS = 30 * 86_400_000;
 const END = "~";
 
 /** An event that must be judged again. */
-export interface Recheck {
+interface Recheck {
   readonly keyId: string;
   readonly ordinal: string;
   /** Removes it from the index. */

@@ -34,7 +34,7 @@ const CLOSING = "closing ";
 /** Returns from when on an event of this status that ended then may be deleted, epoch ms; `undefined`: never. */
 export type GoesAt = (status: EventStatus, endedAt: number) => number | undefined;
 
-export type WideVerdict =
+type WideVerdict =
   | { readonly do: "removed" }
   /** `at` is epoch ms; absent when nobody can say when, because it has not ended or has just changed. */
   | { readonly do: "later"; readonly at?: number }

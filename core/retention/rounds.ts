@@ -4,7 +4,7 @@ import type { Log } from "../ports/plugin.ts";
 
 const AGAIN_MS = 30_000;
 
-export interface Rounds {
+interface Rounds {
   /** Runs a round soon, also when one is under way that may have passed what is new. */
   wake(): void;
   start(): void;

@@ -24,7 +24,7 @@ export interface ContextParts {
 }
 
 /** The storage under a prefix of its own. Audit entries of a commit are stored with it. */
-export function scoped(
+function scoped(
   storage: Pick<Storage, "getItem" | "range" | "commit">,
   prefix: string,
   trail: Pick<AuditTrail, "lines">,

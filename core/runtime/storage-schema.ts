@@ -11,7 +11,7 @@ export const SCHEMA = 2;
 const KEY = metaKey("schema");
 
 /** Steps from each version to the next. Each may be repeated, and runs while no relay serves. */
-export type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;
+type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;
 const UPGRADES: Upgrades = { 1: () => Promise.resolve() };
 
 type Readable = Pick<Storage, "getMany">;

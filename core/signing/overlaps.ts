@@ -9,7 +9,7 @@ import type { Clock } from "../ports/clock.ts";
 /** Version of a secret → monotonic time at which it stops to sign, ms. */
 export type Ends = ReadonlyMap<number, number>;
 
-export interface Overlaps {
+interface Overlaps {
   /** Notes that a secret of this subscription was rotated a moment ago. */
   rotated(subscriptionId: string): void;
   /**

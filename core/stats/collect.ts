@@ -57,7 +57,7 @@ const SWEEP_MS = 86_400_000;
 const MOST_KEYS = 20_000;
 const IDLE_MS = 3_600_000;
 /** How far pending deliveries of one subscription are counted, and for how many subscriptions a minute. */
-export const MOST_PENDING = 1_000;
+const MOST_PENDING = 1_000;
 const MOST_LOOKS = 1_000;
 const SLICE = 50;
 

@@ -24,7 +24,7 @@ const MOST_UNWRITTEN = 10_000;
 export const bucketStart = (grain: Grain, at: number): number =>
   Math.floor(at / GRAINS[grain].stepMs) * GRAINS[grain].stepMs;
 
-export interface Rollups {
+interface Rollups {
   put(key: string, value: string): void;
   /** Writes all rows that were put. What cannot be written stays for the next time. @throws StorageError */
   write(): Promise<void>;

@@ -13,7 +13,7 @@ export type CheckedUrl =
     };
 
 /** What this needs of the guard room. */
-export interface UrlGuard {
+interface UrlGuard {
   register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<CheckedUrl>;
 }
 

@@ -8,7 +8,7 @@ import type { Nodes } from "../ports/storage.ts";
  * send nothing to the receiver for some time, as its `Retry-After` asks. `erased`: drop an event from the cache; it is
  * about an event, by its ordinal, or about all; the others are about a subscription.
  */
-export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "pause" | "erased";
+type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "pause" | "erased";
 
 /** Stands for every event in the message `erased`. */
 export const ALL_EVENTS = "all";

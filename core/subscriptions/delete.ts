@@ -15,7 +15,7 @@ import { countLive } from "../records/subscription-cache.ts";
 import { encodeSubscription, isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
 
-export interface DeletionDeps {
+interface DeletionDeps {
   readonly storage: Storage;
   readonly clock: Pick<Clock, "now">;
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */

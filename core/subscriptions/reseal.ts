@@ -9,12 +9,12 @@ import { everyEntry } from "../records/every-entry.ts";
 import { isOutline, readSubscription } from "../records/subscription-record.ts";
 
 /** What resealing needs of the keys. */
-export interface Resealing extends Pick<Keys, "seal" | "open"> {
+interface Resealing extends Pick<Keys, "seal" | "open"> {
   /** True when the current master key sealed it. @throws Error when none of the keys did */
   isCurrent(sealed: string, aad: string): boolean;
 }
 
-export interface Resealed {
+interface Resealed {
   /** Subscriptions whose texts were sealed again. */
   readonly sealed: number;
   /** Ids of subscriptions with a text that no key opens. */
@@ -22,7 +22,7 @@ export interface Resealed {
 }
 
 /** Goes over all subscriptions once. Skips what the current key sealed, so it may be repeated. */
-export type Reseal = (signal: AbortSignal) => Promise<Resealed>;
+type Reseal = (signal: AbortSignal) => Promise<Resealed>;
 
 export function createReseal(
   storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">,

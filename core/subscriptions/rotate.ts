@@ -15,7 +15,7 @@ interface SecretDeps {
   readonly clock: Pick<Clock, "now">;
 }
 
-export interface RotationDeps extends SecretDeps {
+interface RotationDeps extends SecretDeps {
   readonly revise: OptimisticUpdate["revise"];
   /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
   readonly drain?: (subscriptionId: string) => Promise<void>;
@@ -28,7 +28,7 @@ export interface WithSecret {
   readonly secret: string;
 }
 
-export interface NewSecret {
+interface NewSecret {
   readonly plain: string;
   readonly stored: SealedSecret;
 }

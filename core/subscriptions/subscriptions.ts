@@ -24,8 +24,7 @@ import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export { createSubscriptionCache } from "../records/subscription-cache.ts";
 export type { SubscriptionCache } from "../records/subscription-cache.ts";
-export type { WithSecret } from "./rotate.ts";
-export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
+export type { SubscriptionFields } from "./update.ts";
 
 export interface SubscriptionsDeps {
   readonly storage: Storage;

@@ -3,7 +3,7 @@ import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { openUsers } from "./accounts/open-users.ts";
 
-export interface AccountsOptions {
+interface AccountsOptions {
   /** How long an access token lives, in milliseconds. @default 900_000 */
   readonly tokenMs?: number;
   /** How long a login lasts in all, in milliseconds. @default 43_200_000 */

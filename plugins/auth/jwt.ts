@@ -18,7 +18,7 @@ export { jwtProblems } from "./jwt/options.ts";
 export type { JwtOptions } from "./jwt/options.ts";
 
 /** What `relay token` needs to make a token that this plug-in accepts; absent where it has only public keys. */
-export interface JwtPlugin extends Plugin<"auth", Auth> {
+interface JwtPlugin extends Plugin<"auth", Auth> {
   readonly options: JwtOptions;
 }
 

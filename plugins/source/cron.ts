@@ -10,7 +10,7 @@ import type { CronOptions } from "./cron/options.ts";
 import type { Schedule } from "./cron/ticking.ts";
 import { messageProblems } from "./messages/options.ts";
 
-export type { CronEvent, CronOptions } from "./cron/options.ts";
+export type { CronOptions } from "./cron/options.ts";
 
 const OWN: readonly (keyof CronOptions)[] = ["schedule", "event", "name"];
 /** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */

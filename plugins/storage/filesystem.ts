@@ -5,7 +5,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { embeddedProblems } from "./embedded/options.ts";
 import type { EmbeddedOptions } from "./embedded/storage.ts";
 
-export interface FilesystemOptions extends EmbeddedOptions {
+interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
   readonly dir?: string;
   /** Most records in one folder; a fuller one is split. 2 to 1_000_000, and may change from start to start. @default 1_000 */

@@ -13,7 +13,7 @@ import { OWED } from "./sqlite/clean-up.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";
 
-export interface SqliteOptions extends EmbeddedOptions {
+interface SqliteOptions extends EmbeddedOptions {
   /** Folder of the database, relative to the config file. @default the relay's data folder */
   readonly dir?: string;
   /** Memory for pages, in all: 256 to 4_194_304. @default 10_240 */

@@ -11,8 +11,6 @@ import { hostFileProblems, hostProblems, type HostFiles } from "./https/hosts.ts
 import { connectionProblems } from "./https/options.ts";
 import { proxyOption, proxyProblems, reach, type Reach } from "./https/reach.ts";
 
-export type { HostFiles } from "./https/hosts.ts";
-
 export interface HttpsOptions {
   /**
    * How long an idle connection is kept, in ms. Below the 5 s after which common servers close theirs, so that a
@@ -47,7 +45,7 @@ export interface HttpsOptions {
 }
 
 /** What `relay doctor` uses of the plug-in beside its port. */
-export interface HttpsPlugin extends Plugin<"transport", Transport> {
+interface HttpsPlugin extends Plugin<"transport", Transport> {
   /** Connects as deliveries do: with the host's files, through the proxy. @throws StartError 78 */
   reach(ctx: Pick<PluginContext, "connect" | "configDir" | "secret">): Reach;
 }

@@ -16,7 +16,7 @@ export interface Field {
  * @throws Error when there is no such interface
  */
 export function interfaceFields(source: string, name: string): readonly Field[] {
-  const head = new RegExp(`^export interface ${name}(?: extends [\\w, ]+)? \\{$`, "m").exec(source);
+  const head = new RegExp(`^(?:export )?interface ${name}(?: extends [\\w, ]+)? \\{$`, "m").exec(source);
   if (head === null) throw new Error(`there is no interface ${name}`);
   return fields(source, head.index + head[0].length).found;
 }

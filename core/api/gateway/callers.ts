@@ -9,7 +9,7 @@ import { type Pairs, valuesOf } from "./headers.ts";
 /** How many times the row an address may use: an office or a carrier shares one address. */
 const ADDRESS_FACTOR = 10;
 
-export interface CallerNames {
+interface CallerNames {
   /** The key's own header. */
   readonly key: string | undefined;
   /** The client's `Authorization`. */

@@ -4,7 +4,7 @@ import type { Log, LogFields } from "../../ports/plugin.ts";
 import { createLineBound } from "../http/line-bound.ts";
 
 /** Logs one failure, unless the minute of its cause is full. The lines that are left out are counted. */
-export type LogFailure = (level: "warn" | "error", message: string, fields: LogFields) => void;
+type LogFailure = (level: "warn" | "error", message: string, fields: LogFields) => void;
 
 export function createFailureLog({ clock, log }: { readonly clock: Clock; readonly log: Log }): LogFailure {
   const mayTell = createLineBound(clock, (count) =>

@@ -56,7 +56,7 @@ const OWN_COOKIE = /^\s*__Host-relay/i;
 export type Pairs = readonly string[];
 
 /** What the gateway itself tells the upstream about a request. */
-export interface Origin {
+interface Origin {
   /** The client's address. */
   readonly address: string;
   readonly proto: string;

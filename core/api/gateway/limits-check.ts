@@ -14,7 +14,7 @@ import { limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
 import { envelope, GO_SLOWER } from "../http/reply.ts";
 
-export interface LimitsCheckDeps {
+interface LimitsCheckDeps {
   /** What the proxy sends as `Authorization: Bearer`. */
   readonly token: string;
   /** Names of limit rows: those under `/v1` are counted. */

@@ -12,7 +12,7 @@ export interface UploadPlace {
   leave(): void;
 }
 
-export interface Places {
+interface Places {
   /**
    * Takes a place for these callers, each of which must have room. `undefined` when there is none.
    * @param uploading whether the body is still on its way

@@ -8,7 +8,7 @@ import { valuesOf, type Pairs } from "./headers.ts";
 const QUIET_MS = 60_000;
 
 /** @throws Problem UPSTREAM_UNAVAILABLE when the relay has forwarded the request already */
-export type RefuseLoop = (raw: Pairs) => void;
+type RefuseLoop = (raw: Pairs) => void;
 
 /** @param name the relay's own in `Via` */
 export function createLoopCheck(

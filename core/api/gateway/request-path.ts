@@ -27,7 +27,7 @@ export function gatewayRoutes(rows: readonly string[]): readonly GatewayRoute[] 
 }
 
 /** Whether `path`, in its normal spelling, is such an operation. */
-export type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
+type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
 
 export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
   const paths = createPaths(routes);

@@ -25,7 +25,7 @@ export interface AppDeps extends PipelineDeps {
   readonly maxBodyBytes?: number;
 }
 
-export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
+type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
 const MAX_BODY_BYTES = 67_108_864;
 

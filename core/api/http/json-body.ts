@@ -4,14 +4,14 @@ import { type FieldError, invalidFields, Problem } from "../../model/problem.ts"
 import type { Call } from "./call.ts";
 
 /** Longest management body, bytes. */
-export const MAX_BODY = 64 * 1024;
+const MAX_BODY = 64 * 1024;
 
 /** Longest path in an error, of which the end is kept. The client chooses the names, and each error repeats those around it. */
 const LONGEST_PATH = 512;
 
 const invalid = (detail: string): Problem => new Problem("INVALID_JSON", detail);
 
-export interface JsonBody {
+interface JsonBody {
   readonly value: unknown;
   /** What was sent, character for character. */
   readonly text: string;

@@ -24,11 +24,11 @@ export interface OperationRequest<Body, Query> {
 }
 
 /** Writes the response itself, and resolves when it has ended. */
-export interface Streaming {
+interface Streaming {
   readonly stream: (call: Call, headers: Readonly<Record<string, string>>) => Promise<void>;
 }
 
-export interface Operation<Body = unknown, Query = unknown> {
+interface Operation<Body = unknown, Query = unknown> {
   readonly method: Route["method"];
   readonly path: string;
   readonly summary: string;

@@ -10,7 +10,7 @@ export type Params = Readonly<Record<string, string>>;
  * @param path as it stands in the request line, without the query
  * @param segments what stands between its slashes
  */
-export type ReadPath = (path: string, segments?: readonly string[]) => Params | undefined;
+type ReadPath = (path: string, segments?: readonly string[]) => Params | undefined;
 
 /** A path that ends like this takes whatever follows, as it stands, where no other path fits. */
 export const REST = "/{*}";
@@ -58,11 +58,11 @@ function decodeSegment(segment: string): string | undefined {
 }
 
 /** The endpoint with its parameters, or the methods that the path has instead. */
-export type Match<Endpoint> =
+type Match<Endpoint> =
   | { readonly endpoint: Endpoint; readonly params: Params; readonly methods?: undefined }
   | { readonly endpoint?: undefined; readonly methods: readonly string[] };
 
-export interface Paths<Endpoint> {
+interface Paths<Endpoint> {
   /**
    * Looks through all endpoints. A literal segment goes before a parameter; where it has no such method, the parameter is
    * tried.

@@ -52,7 +52,7 @@ export interface ServedRequest {
   status: number | undefined;
 }
 
-export interface Counted {
+interface Counted {
   /** Who asks for an operation. */
   readonly principal?: Principal;
   /** Who asks for a route: what its `identify` found. */
@@ -63,7 +63,7 @@ export interface Counted {
 }
 const NOT_COUNTED: Counted = {};
 
-export interface Pipeline {
+interface Pipeline {
   begin(call: Call): ServedRequest;
   /** Answers. `undefined` when the endpoint has written the whole answer itself. @throws whatever ends the request */
   run(endpoint: Endpoint, exchange: ServedRequest): Promise<RouteReply | undefined>;

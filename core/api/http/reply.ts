@@ -88,7 +88,7 @@ function hasHeader(headers: NonNullable<RouteReply["headers"]>, name: string): b
 const NO_HEADERS: Readonly<Record<string, string | readonly string[]>> = {};
 
 /** The head of an answer: names and values by turns, spelled as in the reply. */
-export interface ReplyHead {
+interface ReplyHead {
   readonly lines: string[];
   /** True when the connection ends with this answer. */
   readonly closing: boolean;

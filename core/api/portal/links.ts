@@ -24,7 +24,7 @@ import { auditChange } from "../../records/audit-trail.ts";
 export const PORTAL_TYP = "relay-portal+jwt";
 export const PORTAL_AUDIENCE = "relaybox:portal";
 
-export interface PortalLink {
+interface PortalLink {
   readonly id: string;
   readonly token: string;
   /** Epoch ms. */
@@ -45,7 +45,7 @@ export interface PortalLinks {
   judge(authorization: string | undefined): Promise<Principal | Refusal> | undefined;
 }
 
-export interface PortalDeps {
+interface PortalDeps {
   readonly storage: Pick<Storage, "getItem" | "commit">;
   readonly clock: Pick<Clock, "now">;
   readonly keys: Pick<Keys, "seal" | "open" | "signToken" | "publicJwk">;

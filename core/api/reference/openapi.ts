@@ -12,7 +12,7 @@ import { OPERATIONAL_EVENTS } from "./operational-webhooks.ts";
 import { typedWebhooks } from "./typed-webhooks.ts";
 import { webhooks } from "./webhooks.ts";
 
-export interface DocumentDeps {
+interface DocumentDeps {
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins and of the relay itself: one without a description is listed by its path. */
   readonly routes: readonly Route[];

@@ -11,7 +11,7 @@ import { notFound } from "../http/checks.ts";
 export const SCRIPT = "rapidoc-min.js";
 
 /** Bytes of the script; `undefined` where the package is not there. */
-export type LoadScript = () => Promise<Uint8Array | undefined>;
+type LoadScript = () => Promise<Uint8Array | undefined>;
 
 /** A single executable carries it under its own name; what is published has it beside this file. */
 const fromPackage: LoadScript = async () => {

@@ -20,7 +20,7 @@ export const isReady = (parts: Readonly<Record<string, HealthPart>>): boolean =>
   Object.values(parts).every((part) => part.ready || part.required === false);
 
 /** Called at every probe. It must answer soon. */
-export type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
+type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
 
 const time = z.iso.datetime();
 const meta = z.strictObject({ timestamp: time });

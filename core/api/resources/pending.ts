@@ -17,7 +17,7 @@ export interface PendingDeps extends Receivers {
 }
 
 /** Acts on one delivery, with its audit line. @throws Problem */
-export type ActOnDelivery = (
+type ActOnDelivery = (
   deps: PendingDeps,
   at: { readonly keyId: string; readonly eventId: string; readonly subscriptionId: string },
   actor: Actor,

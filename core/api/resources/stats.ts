@@ -7,8 +7,6 @@ import { statsQuery, statusQuery } from "./schemas.ts";
 import { figures as shape, keyStats } from "./shapes.ts";
 import { listedView } from "./views.ts";
 
-export type { StatsRange } from "../../stats/query.ts";
-
 export interface StatsSource {
   /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
   stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;

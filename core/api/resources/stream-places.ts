@@ -11,7 +11,7 @@ const MAX_OF_PORTAL = 100;
 const MAX_WITH_PORTALS = 400;
 const BUSY_S = 30;
 
-export interface StreamPlaces {
+interface StreamPlaces {
   /** Takes a place. Returns what gives it back, once. @throws Problem PROVIDER_BACKPRESSURE */
   take(caller: Pick<Principal, "sub" | "keys" | "portal">): () => void;
 }

@@ -18,7 +18,7 @@ import {
 } from "./shapes.ts";
 import { createdView, listedView, rotatedView, shownView, updatedView } from "./views.ts";
 
-export const WEBHOOKS = "/api-keys/{keyId}/webhooks";
+const WEBHOOKS = "/api-keys/{keyId}/webhooks";
 export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
 const tag = "Subscriptions";
 

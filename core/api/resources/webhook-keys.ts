@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Route } from "../../ports/route.ts";
 
 /** A public key as it is published. */
-export interface PublicWebhookKey {
+interface PublicWebhookKey {
   /** `whpk_…` of Standard Webhooks. */
   readonly publicText: string;
   readonly jwk: Readonly<Record<"kty" | "crv" | "x" | "kid" | "alg" | "use", string>>;

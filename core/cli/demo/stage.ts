@@ -13,7 +13,7 @@ import { spawnRelay } from "../support/relay-process.ts";
 import { type Arrival, startReceiver } from "../support/receiver.ts";
 import { unfinished } from "../support/unfinished.ts";
 
-export interface Subscribed {
+interface Subscribed {
   readonly path: string;
   readonly event: string;
   readonly id: string;
@@ -26,7 +26,7 @@ export interface ReceivedDelivery extends Arrival {
   readonly afterMs: number;
 }
 
-export interface DemoEvent {
+interface DemoEvent {
   readonly id: string;
   readonly deliveries: number;
   /** What the relay promises of it: `fsync` when it is on disk. */

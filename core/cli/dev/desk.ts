@@ -28,7 +28,7 @@ export interface Desk {
   close(): Promise<void>;
 }
 
-export interface DeskOptions {
+interface DeskOptions {
   /** Where the relay and the receiver keep what outlives them. */
   readonly folder: string;
   /** Of the relay; 0 asks for any free one. */

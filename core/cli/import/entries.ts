@@ -12,7 +12,7 @@ export interface FileEntry {
   readonly fields: Readonly<Record<string, unknown>> | undefined;
 }
 
-export interface FileEntries {
+interface FileEntries {
   readonly entries: readonly FileEntry[];
   /** Whether the file says that it is one page of a list, and that others follow. */
   readonly more: boolean;

@@ -8,7 +8,7 @@ import { objectOf } from "./entries.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface ReadTypes {
+interface ReadTypes {
   readonly types: Readonly<Record<string, EventTypeOptions>>;
   /** What was left out, and why: a line each. */
   readonly notes: readonly string[];

@@ -12,7 +12,7 @@ import { SUFFIX } from "./pieces.ts";
 const EXPORT = /export \{ (?:from|to)[A-Z]\w* \} from "\.\.\/(plugins\/[\w/-]+)\.[jt]s";/g;
 const PREFIX = "\0library:";
 
-export interface OptionalLibraries {
+interface OptionalLibraries {
   readonly plugin: Plugin;
   /** The packages that are installed, and the file that each begins with. */
   readonly found: ReadonlyMap<string, string>;

@@ -24,7 +24,7 @@ const TEMPLATES = {
   observer: OBSERVER,
 } satisfies Readonly<Record<string, Template>>;
 
-export type PluginKind = keyof typeof TEMPLATES;
+type PluginKind = keyof typeof TEMPLATES;
 export const PLUGIN_KINDS = Object.keys(TEMPLATES) as readonly PluginKind[];
 
 /** What the package is made with; the first number of each is what the relay itself is tested with. */

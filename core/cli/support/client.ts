@@ -41,7 +41,7 @@ export interface Api {
 type StreamType = "text/event-stream" | "application/x-ndjson";
 
 /** Which token a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
-export type Right = "manage" | "stepped-up" | "publish";
+type Right = "manage" | "stepped-up" | "publish";
 
 /** Finds the relay's address and a token; sends nothing yet. @throws ExitError, ConfigError */
 export async function openApi(given: Given, io: CliEnvironment, right: Right = "manage"): Promise<Api> {

@@ -99,8 +99,7 @@ const last = (value: unknown): unknown => (Array.isArray(value) ? (value as read
 
 const KEY_FORM = "it has 1 to 64 letters, digits, _ - and :, and begins with a letter or digit";
 
-export const camel = (name: string): string =>
-  name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+const camel = (name: string): string => name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 export const CONFIG_OPTIONS: readonly Option[] = [
   { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },

@@ -7,7 +7,7 @@ import { rows, type Shape } from "./response-shape.ts";
 
 type Line = Readonly<Record<string, string | number | undefined>>;
 
-export interface Exported {
+interface Exported {
   /** What one of them is called, in the singular. */
   readonly what: string;
   readonly columns: readonly string[];

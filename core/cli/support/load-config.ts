@@ -4,7 +4,7 @@ import type { Settings } from "../../../config/environment.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 
-export interface LoadedFor extends LoadedConfig {
+interface LoadedFor extends LoadedConfig {
   /** Settings of the command line. */
   readonly flags: Settings;
 }

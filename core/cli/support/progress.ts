@@ -1,6 +1,6 @@
 /** Shows the progress of long work: a bar on a terminal, nothing elsewhere. */
 
-export interface Progress {
+interface Progress {
   add(done: number): void;
   /** Ends the line. */
   end(): void;

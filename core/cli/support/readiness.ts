@@ -13,7 +13,7 @@ import { networkReason } from "./network-reason.ts";
 const TIMEOUT_MS = 4_000;
 const LONGEST = 65_536;
 
-export interface Ready {
+interface Ready {
   readonly url: string;
   readonly ready: boolean;
   /** The state of each part; `ready` where it names none. */
@@ -41,7 +41,7 @@ interface Answer {
   readonly text: string;
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   /** Whether the certificate must be one for this address. */
   readonly verify: boolean;
   /** Sent as a Bearer token. @default none */

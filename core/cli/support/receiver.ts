@@ -7,7 +7,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { KeyPair } from "./certificates.ts";
 
 /** `unchecked`: there was no secret to check with. */
-export type SignatureVerdict = "verified" | "refused" | "unchecked";
+type SignatureVerdict = "verified" | "refused" | "unchecked";
 
 export interface Arrival {
   /** Epoch ms. */
@@ -22,7 +22,7 @@ export interface Arrival {
   readonly attempt: number;
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   readonly host: string;
   /** 0 asks for any free port. */
   readonly port: number;
@@ -36,7 +36,7 @@ export interface ReceiverOptions {
   arrived(arrival: Arrival, status: number): void;
 }
 
-export interface LocalReceiver {
+interface LocalReceiver {
   readonly port: number;
   /** `https://<host>:<port>` */
   readonly origin: string;

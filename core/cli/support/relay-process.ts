@@ -4,7 +4,7 @@ import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import type { CliEnvironment } from "./environment.ts";
 
-export interface RelayProcess {
+interface RelayProcess {
   /** Resolves to the relay's URL. @throws Error when it ends before */
   readonly listening: Promise<string>;
   /** Resolves to its exit code, however it ends. */

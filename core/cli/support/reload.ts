@@ -14,7 +14,7 @@ import type { Reloadable } from "../../runtime/compose/reload.ts";
 import type { Given } from "./command.ts";
 
 /** A plan without secrets, with plug-ins by their names. Durations and paths are those in force. */
-export type Effective = Reloadable & Readonly<Record<string, unknown>>;
+type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
 export function effective(plan: Plan): Effective {
   const { dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature } =

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 const NAMES = Object.keys(SIGNALS) as (keyof typeof SIGNALS)[];
 
-export interface UnfinishedOptions {
+interface UnfinishedOptions {
   /** Whether it is a folder, which goes with all that is in it. @default false */
   readonly folder?: boolean;
   /** Whether a signal ends the process at once: not where the command waits for signals itself. @default true */

@@ -44,7 +44,7 @@ export interface ApiAnswer<T> {
   readonly text: string;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly body?: unknown;
   /** The body as JSON text, in place of `body`. */
   readonly text?: string;

@@ -1,7 +1,7 @@
 /** A value that components observe: they are rendered again when it changes. */
 import { useEffect, useState } from "preact/hooks";
 
-export interface ReactiveCell<T> {
+interface ReactiveCell<T> {
   readonly now: T;
   set(next: T): void;
   watch(changed: (next: T) => void): () => void;

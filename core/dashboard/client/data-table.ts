@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { el } from "./dom.ts";
 
-export interface TableRow {
+interface TableRow {
   readonly key: string;
   readonly cells: readonly ComponentChildren[];
 }

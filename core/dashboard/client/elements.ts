@@ -44,7 +44,7 @@ export const TimeSwitch = part(() => {
   return el.button({ type: "button", "aria-pressed": on, onClick: turn }, "Clock times");
 });
 
-export type Tone = "info" | "good" | "warn" | "bad";
+type Tone = "info" | "good" | "warn" | "bad";
 
 export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
   el.div({ class: `notice is-${tone}`, role: tone === "bad" ? "alert" : undefined }, ...children);

@@ -1,6 +1,6 @@
 /** Knows what the first view of an address asks for, so that it can be sent before the view is there. */
 
-export interface FirstReading {
+interface FirstReading {
   readonly stream: string;
   readonly path: string;
 }

@@ -4,7 +4,7 @@ import { cell } from "./cell.ts";
 import { relayNow } from "./relay-time.ts";
 import { token } from "./token.ts";
 
-export interface LiveEvent {
+interface LiveEvent {
   readonly id: string;
   readonly type: string;
   readonly keyId: string;
@@ -12,7 +12,7 @@ export interface LiveEvent {
   readonly acceptedAt: string;
   readonly deliveries: number;
 }
-export interface LiveAttempt {
+interface LiveAttempt {
   readonly deliveryId: string;
   readonly eventId: string;
   readonly subscriptionId: string;

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiRefusal, waiting } from "./api.ts";
 import { listen, type LiveMessage, opened } from "./live.ts";
 
-export interface LoadState<T> {
+interface LoadState<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly loading: boolean;

@@ -7,7 +7,7 @@ import { notice, problem, useAction } from "./elements.ts";
 import { may } from "./may.ts";
 
 /** One that can be selected: an event, or its delivery to one subscription. */
-export interface Selectable {
+interface Selectable {
   readonly eventId: string;
   readonly subscriptionId?: string;
 }
@@ -22,7 +22,7 @@ interface Result extends Selectable {
 /** The most that one request takes. */
 const MOST = 100;
 
-export interface Selection {
+interface Selection {
   /** The first cell of a row with its checkbox. */
   pick(one: Selectable, cell: ComponentChildren): VNode;
   /** The row of buttons over the list. */

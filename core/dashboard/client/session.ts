@@ -10,7 +10,7 @@ import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
 import { takeLink } from "./portal-session.ts";
 import { holderOf, readToken, token } from "./token.ts";
 
-export type PageSession =
+type PageSession =
   | { readonly kind: "starting" }
   | { readonly kind: "setup" }
   | { readonly kind: "login"; readonly note?: string }

@@ -11,7 +11,7 @@ import { SubscriptionForm } from "./subscription-form.ts";
 
 type Doing = "edit" | "disable" | "rotate" | "delete";
 
-export interface SubscriptionMenu {
+interface SubscriptionMenu {
   readonly buttons: readonly ComponentChildren[];
   readonly dialogs: readonly ComponentChildren[];
   readonly error: unknown;

@@ -2,7 +2,7 @@
 import { cell } from "./cell.ts";
 import { isPortal } from "./page-facts.ts";
 
-export interface ParsedToken {
+interface ParsedToken {
   readonly text: string;
   readonly sub: string;
   /** Key ids it owns; `"*"` for all of them. */

@@ -10,7 +10,7 @@ import type { Keys, Log, Route } from "../../ports/plugin.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import { sharedRest } from "./upstream-rest.ts";
 
-export interface GatewayParts {
+interface GatewayParts {
   readonly plan: Plan;
   readonly clock: Clock;
   readonly log: Log;

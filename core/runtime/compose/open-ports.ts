@@ -56,7 +56,7 @@ export interface OpenPorts {
   readonly starting: Starting;
 }
 
-export interface Ports {
+interface Ports {
   /** What plug-ins do wrong, from the first setup on. */
   readonly incidents: Incidents;
   /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */

@@ -8,7 +8,7 @@ import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.t
 import type { OpenPorts } from "./open-ports.ts";
 
 /** What readiness reads of the ports. */
-export interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents"> {
+interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents"> {
   readonly storage: Pick<Storage, "status">;
   readonly auth: Pick<Auth, "ready">;
 }

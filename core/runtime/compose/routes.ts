@@ -24,7 +24,7 @@ import type { DeliveryPath } from "./parts.ts";
 import { readiness } from "./readiness.ts";
 import { relayStatus } from "./status.ts";
 
-export interface ServedParts {
+interface ServedParts {
   readonly ports: Pick<
     OpenPorts,
     "auth" | "observers" | "rekey" | "sources" | "storage" | "transports" | "hide" | "incidents"

@@ -11,7 +11,7 @@ interface Said {
   readonly ms: number;
 }
 
-export interface SharedRest extends UpstreamRest {
+interface SharedRest extends UpstreamRest {
   close(): void;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 
-export interface Watched<T> {
+interface Watched<T> {
   /** The work must have ended after so many milliseconds; it is given a few seconds more. */
   readonly ms: number;
   /** Answers in its place. May throw. */

@@ -8,7 +8,7 @@ import type { Clock } from "../../ports/clock.ts";
 const UNANSWERED_MS = 30_000;
 const LOOK_MS = 10_000;
 
-export interface Unanswered {
+interface Unanswered {
   /** Watches until the answer comes. */
   watch(call: string, answer: Promise<unknown>): void;
   end(): void;

@@ -9,14 +9,14 @@ import { patternBudget } from "./pattern.ts";
 /** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
 const MOST_PATTERN_STEPS = 20_000_000;
 
-export interface TypeProblem {
+interface TypeProblem {
   readonly type: string;
   /** `schema`, `example`, or a place in one of them. */
   readonly path: readonly PropertyKey[];
   readonly message: string;
 }
 
-export interface CompiledTypes {
+interface CompiledTypes {
   /** What is wrong with each type that cannot be used. */
   readonly problems: readonly TypeProblem[];
   /**

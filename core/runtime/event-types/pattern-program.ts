@@ -13,7 +13,7 @@ const MOST_CHARACTERS = 2_000;
 /** Tells whether a step takes a character: one code point, or what a class or an escape stands for. */
 export type Taker = number | RegExp;
 
-export type Assertion = "start" | "end" | "word" | "no word";
+type Assertion = "start" | "end" | "word" | "no word";
 
 export type PatternStep =
   | { readonly op: "take"; readonly taker: number }
@@ -21,7 +21,7 @@ export type PatternStep =
   | { readonly op: "fork"; to: readonly number[] }
   | { readonly op: "match" };
 
-export interface PatternProgram {
+interface PatternProgram {
   readonly steps: readonly PatternStep[];
   /** Each different taker once. */
   readonly takers: readonly Taker[];

@@ -16,7 +16,7 @@ export interface PatternBudget {
 
 export const patternBudget = (left = Number.POSITIVE_INFINITY): PatternBudget => ({ left, remembered: 0, forget: [] });
 
-export interface Pattern {
+interface Pattern {
   test(text: string): boolean;
   /** The pattern: what tells it from others. */
   toString(): string;

@@ -38,7 +38,7 @@ export class SchemaFault extends Error {
 }
 
 /** Names of keywords that begin with `x-`: they say nothing to the validator. */
-export type Extensions = ReadonlySet<string>;
+type Extensions = ReadonlySet<string>;
 
 /** @returns its extension keywords. @throws SchemaFault */
 export function checkBounds(root: unknown): Extensions {

@@ -20,7 +20,7 @@ import type { Keys } from "../../ports/plugin.ts";
 import { keyFile } from "./key-file.ts";
 import { heldKeys, keyBytes, keyFolder, lineUp, MASTER } from "./master-keys.ts";
 
-export interface KeyOptions {
+interface KeyOptions {
   readonly dataDir: string;
   /** Keys of the config or the environment; what is left out is made in `dataDir/keys` at the first start. */
   readonly given: { readonly master?: string; readonly signing?: string; readonly publishToken?: string };
@@ -49,7 +49,7 @@ export interface RelayKeys extends Keys {
   derive(purpose: string): Buffer;
 }
 
-export interface LoadedKeys {
+interface LoadedKeys {
   readonly keys: RelayKeys;
   /** Files that this start has made, by path: to be shown once. */
   readonly made: readonly string[];

@@ -8,7 +8,7 @@ export const [MASTER, NEXT_MASTER, OLD_MASTER] = ["master", "master.next", "mast
 export const keyFolder = (dataDir: string): string => join(dataDir, "keys");
 
 /** The texts of the master keys: given by the config or the environment, or read from the key folder. */
-export interface HeldKeys {
+interface HeldKeys {
   readonly present: string | undefined;
   readonly next: string | undefined;
   readonly old: string | undefined;
@@ -35,7 +35,7 @@ export async function heldKeys(
   return { next: await filed(NEXT_MASTER), present: await filed(MASTER), old: await filed(OLD_MASTER) };
 }
 
-export interface Lined {
+interface Lined {
   /** Seals; `undefined` when there is none yet. */
   readonly master: string | undefined;
   /** Open what they sealed, and seal nothing more. */

@@ -15,7 +15,7 @@ import type { RelayKeys } from "./keyring.ts";
 import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "./master-keys.ts";
 
 /** State of a rekey. `blocked`: a secret can be opened by none of the keys, so the keys are not changed. */
-export interface Rekeyed {
+interface Rekeyed {
   readonly state: "running" | "done" | "blocked";
   /** Subscriptions sealed with the new key so far. */
   readonly sealed: number;
@@ -34,7 +34,7 @@ const FINGERPRINT = metaKey("master-key");
 const RETIRED = metaKey("master-keys-retired");
 const SHOWN = 20;
 
-export interface RekeyDeps {
+interface RekeyDeps {
   readonly keys: RelayKeys;
   readonly storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">;
   readonly auth: Pick<Auth, "reseal">;
@@ -168,9 +168,9 @@ export async function settleKeyFiles(
 }
 
 /** Whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
-export type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
+type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
 
-export interface MasterKeyJudged {
+interface MasterKeyJudged {
   readonly state: MasterKeyState;
   /** How many of the older keys this storage needs no more. */
   readonly spent: number;

@@ -9,7 +9,7 @@ import { keyBytes, keyFolder } from "./master-keys.ts";
 /** Files of the key folder: the key, and the one before it while receivers change over. */
 const [WEBHOOK, OLD_WEBHOOK] = ["webhook", "webhook.old"] as const;
 
-export interface LoadedWebhookKeys {
+interface LoadedWebhookKeys {
   /** The newest first. Each signs every delivery. */
   readonly keys: readonly Ed25519Key[];
   /** The file that this start has made. */

@@ -13,9 +13,9 @@ import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";
 import { allowed, cut, type Mask } from "./log-fields.ts";
 
-export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
+type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 
-export interface LogOptions {
+interface LogOptions {
   /** File descriptor or file. @default 2 */
   readonly dest?: number | string;
   /** Lines for people instead of JSON. @default whether stderr is a terminal */

@@ -25,7 +25,7 @@ export interface SideThread {
 }
 
 /** When the thread is started and ended. */
-export interface SideBounds {
+interface SideBounds {
   /** How often the requests are counted and the thread is checked for life, ms. */
   readonly lookMs: number;
   /** Troubled requests between two looks from which the thread is worth its 30 MB. */

@@ -14,7 +14,7 @@ const WRITTEN = 20_000;
 /** Rest after a queue that cannot say when to claim, ms. */
 const REST_MS = 500;
 
-export interface HandOut<Node> {
+interface HandOut<Node> {
   /** The node has added these lines. */
   wrote(node: Node, dues: readonly Due[]): void;
   /** The node waits from now on, until it claims: it is given leases up to this, or woken. */

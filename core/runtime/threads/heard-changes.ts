@@ -9,7 +9,7 @@ const SUBSCRIPTIONS = "subscription:";
 /** Keys of which the last change is remembered. A thread that knows of nothing since an older one counts as outdated. */
 const KEYS = 10_000;
 
-export interface HeardChanges {
+interface HeardChanges {
   /** Of the last change. */
   readonly epoch: number;
   /** Notes stored keys that have changed. A bare prefix: any subscription may have changed. */

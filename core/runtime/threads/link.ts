@@ -9,7 +9,7 @@ import { plainToError, plainError, type PlainError } from "./plain-error.ts";
 export type LinkPort = Pick<MessagePort, "postMessage" | "on">;
 
 /** Answers a call of the other side; what it throws is thrown there. */
-export type Serve = (method: string, args: readonly unknown[]) => unknown;
+type Serve = (method: string, args: readonly unknown[]) => unknown;
 
 export interface Link {
   /**

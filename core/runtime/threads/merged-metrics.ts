@@ -6,7 +6,7 @@ import type { MetricsSnapshot } from "../observability/index.ts";
 /** Gauges of which each thread has a part. */
 const PARTS: ReadonlySet<string> = new Set(["leases"]);
 
-export interface MergedMetrics {
+interface MergedMetrics {
   /** Adds the last reading of a thread that has ended, so that no counter goes back. */
   add(last: MetricsSnapshot): void;
   /** All of them in Prometheus' text format. */

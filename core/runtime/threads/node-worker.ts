@@ -9,7 +9,7 @@ import type { ThreadBeat, ThreadStart } from "./node-thread.ts";
 export type Spawn = (start: ThreadStart, ports: readonly MessagePort[]) => Worker;
 
 /** How a thread ended. */
-export interface ThreadEnd {
+interface ThreadEnd {
   readonly exitCode: number;
   /** What it threw, where it did. */
   readonly error: Error | undefined;

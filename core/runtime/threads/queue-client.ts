@@ -23,7 +23,7 @@ const GIVEN_TURNS = 4;
 /** Each is forgotten when its commit's caller adds it, right after; some never are. */
 const MOST_KNOWN = 10_000;
 
-export interface QueueClient {
+interface QueueClient {
   readonly port: Queue;
   /** The other side has added these lines itself, with the commit that wrote them. */
   added(keys: readonly string[]): void;

@@ -1,7 +1,7 @@
 /** What each of several nodes has room for, while the leases of one claim are shared out to them. */
 import type { ClaimRequest } from "../../ports/storage.ts";
 
-export interface Rooms<Node> {
+interface Rooms<Node> {
   /** What all of them have room for, as one request. */
   readonly all: ClaimRequest;
   /**

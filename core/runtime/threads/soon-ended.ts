@@ -5,7 +5,7 @@ const LIVED_MS = 60_000;
 const FIRST_PAUSE_MS = 1_000;
 const MOST_PAUSE_MS = 30_000;
 
-export interface SoonEnded {
+interface SoonEnded {
   /** The thread of this index has ended, or could not start. @param livedMs how long its node served */
   ended(index: number, livedMs: number): void;
   /** How often in a row it ended soon. */

@@ -37,7 +37,7 @@ const unknown = (name: string, turn: Parameters<Transforming>[2], clock: Clock):
 
 const endedProcess = (end: RunEnd): end is Extract<RunEnd, { fresh: boolean }> => "fresh" in end;
 
-export interface TransformsDeps {
+interface TransformsDeps {
   readonly spawn: SpawnTransforms;
   readonly names: readonly string[];
   readonly limits: TransformLimits;

@@ -35,7 +35,7 @@ export type RunEnd =
   /** No process can be started, or it cannot load the config: nothing was run. */
   | { readonly kind: "unready"; readonly detail: string };
 
-export interface TransformWorker {
+interface TransformWorker {
   /** Never rejects. Call it again only when it has resolved. */
   run(input: RunInput): Promise<RunEnd>;
   /** Starts the process now, so that the next run need not wait for it. */

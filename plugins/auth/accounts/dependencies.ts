@@ -83,7 +83,7 @@ export async function sessionOf(
   return { session, read };
 }
 
-export interface Granted {
+interface Granted {
   readonly token: string;
   /** ISO 8601. */
   readonly expiresAt: string;

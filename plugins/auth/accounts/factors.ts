@@ -28,7 +28,7 @@ export function beginTotp(
   return { user: { ...user, pending }, uri: otpauthUri(user.username, secret) };
 }
 
-export type Confirmed = { readonly user: User; readonly codes: readonly string[] } | "not begun" | "wrong code";
+type Confirmed = { readonly user: User; readonly codes: readonly string[] } | "not begun" | "wrong code";
 
 /** Returns the user with the factor on, its first code used, and its recovery codes, which are shown only this once. */
 export function confirmTotp(user: User, code: string, keys: Pick<Keys, "open">, now: number): Confirmed {

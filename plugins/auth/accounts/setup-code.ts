@@ -21,13 +21,13 @@ export interface SetupCode {
 }
 
 /** The origin of a guess, for the log. */
-export interface GuessedFrom {
+interface GuessedFrom {
   readonly address: string;
   readonly requestId: string;
 }
 
 /** `wrong`: it is not the code, or that one has expired. `spent`: there is no valid code any more. */
-export type SetupRefused = "wrong" | "spent";
+type SetupRefused = "wrong" | "spent";
 
 interface Stored {
   readonly hash: string;

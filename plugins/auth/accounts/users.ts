@@ -45,7 +45,7 @@ export interface UserBook extends Users {
   make(wanted: NewAccount): Promise<User>;
 }
 
-export interface UserDeps {
+interface UserDeps {
   readonly storage: ScopedStorage;
   readonly clock: Pick<Clock, "now">;
   readonly keys: Pick<Keys, "seal" | "open">;

@@ -5,7 +5,7 @@ import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 /** RFC 7517. */
-export type Jwk = Readonly<Record<string, unknown>>;
+type Jwk = Readonly<Record<string, unknown>>;
 
 export interface JwtOptions {
   /** HMAC secret, at least 32 bytes; for HS256, HS384, HS512. It may be `secretFrom({ env: "JWT_SECRET" })`. */

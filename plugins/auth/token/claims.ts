@@ -15,7 +15,7 @@ export interface ClaimRule {
 }
 
 /** Epoch seconds. */
-export interface TokenTimes {
+interface TokenTimes {
   readonly iat: number;
   readonly exp: number;
   readonly nbf?: number;

@@ -6,7 +6,7 @@ import { framedToken, isTyp, jsonObject, tokenHeader, type TokenHeader } from ".
 import { type ClaimRule, isTimely, judgeClaims, type JudgedClaims } from "./claims.ts";
 import { verifiedTokens } from "./verified.ts";
 
-export interface TokenRule extends ClaimRule {
+interface TokenRule extends ClaimRule {
   /** Exactly these. */
   readonly algorithms: readonly string[];
   /** The required `typ`; absent: any. */
@@ -14,19 +14,19 @@ export interface TokenRule extends ClaimRule {
 }
 
 /** Finds the key that must have signed a token, by its header; undefined refuses the token. */
-export type FindKey = (header: TokenHeader) => Promise<KeyObject | undefined>;
+type FindKey = (header: TokenHeader) => Promise<KeyObject | undefined>;
 
 /** Returns the bytes that were signed; undefined when the signature is not the key's. */
-export type Verify = (token: string, key: KeyObject, alg: string) => Promise<Uint8Array | undefined>;
+type Verify = (token: string, key: KeyObject, alg: string) => Promise<Uint8Array | undefined>;
 
-export interface JudgeDeps {
+interface JudgeDeps {
   readonly rule: TokenRule;
   readonly findKey: FindKey;
   readonly verify: Verify;
   readonly clock: Clock;
 }
 
-export type TokenJudge = (authorization: string | undefined) => Promise<Principal | Refusal>;
+type TokenJudge = (authorization: string | undefined) => Promise<Principal | Refusal>;
 
 const refuse = (refused: string): Refusal => ({ refused });
 

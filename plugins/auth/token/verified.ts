@@ -1,7 +1,7 @@
 /** Remembers verified tokens by hash, so that a busy client's token is not verified at every request. */
 import { hash } from "node:crypto";
 
-export interface VerifiedTokens<T> {
+interface VerifiedTokens<T> {
   get(token: string, now: number): T | undefined;
   set(token: string, value: T, now: number): void;
 }

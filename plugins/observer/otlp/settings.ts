@@ -32,7 +32,7 @@ export type TraceSettings = Required<Omit<OtlpOptions, "env">>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A setting that cannot be used; `path` is the option or the variable. */
-export interface SettingProblem {
+interface SettingProblem {
   readonly path: string;
   readonly message: string;
 }

@@ -2,7 +2,7 @@
 import type { Channel, ConsumeMessage } from "amqplib";
 import { createStretches } from "./stretches.ts";
 
-export interface Acknowledger {
+interface Acknowledger {
   /** @param messages in the order of their delivery */
   acknowledge(messages: readonly ConsumeMessage[]): void;
   /** Notes that a message was settled in another way. */

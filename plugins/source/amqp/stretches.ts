@@ -1,5 +1,5 @@
 /** A set of whole numbers, kept as stretches without a gap: as many as there are gaps, however long they are. */
-export interface Stretches {
+interface Stretches {
   /** How many stretches there are. */
   readonly size: number;
   /** Adds a number that is not in the set. */

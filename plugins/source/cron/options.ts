@@ -1,7 +1,7 @@
 /** The options of `cron()`. */
 import type { MappedEvent } from "../messages/message.ts";
 
-export interface CronEvent extends MappedEvent {
+interface CronEvent extends MappedEvent {
   readonly type: string;
   readonly keyId: string;
 }

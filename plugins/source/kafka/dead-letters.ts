@@ -7,7 +7,7 @@ import { setAsideStore } from "../messages/set-aside.ts";
 import type { KafkaMessage } from "./message.ts";
 import type { FromKafkaOptions } from "./options.ts";
 
-export interface DeadLetters {
+interface DeadLetters {
   /** Resolves when the message is kept: only then its offset may be committed. */
   setAside(message: KafkaMessage, poison: Poison): Promise<void>;
   close(): Promise<void>;

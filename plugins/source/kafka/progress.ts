@@ -1,6 +1,6 @@
 /** How far each partition is done: an offset may be committed when all messages before it are. */
 
-export interface PartitionProgress {
+interface PartitionProgress {
   /** Notes a message that was fetched. Of one partition they come in ascending order. */
   begin(partition: string, offset: bigint): void;
   /** Notes that a message is stored or set aside. */

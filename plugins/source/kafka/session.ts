@@ -18,7 +18,7 @@ import { createDeadLetters } from "./dead-letters.ts";
 import { readKafka, type KafkaMessage } from "./message.ts";
 import type { FromKafkaOptions } from "./options.ts";
 
-export type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer" | "Producer">;
+type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer" | "Producer">;
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 
 const CLOSE_MS = 5_000;

@@ -3,7 +3,7 @@ import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Fate, RawMessage, Settled } from "./message.ts";
 import { poisonOf } from "./poison.ts";
 
-export interface BadMessages {
+interface BadMessages {
   /** Returns the fate of a message that can never be stored. */
   fateOf(message: RawMessage, error: unknown): Fate;
   /** Notes what was settled. @param kept those that upstream still has, though they are bad */

@@ -14,7 +14,7 @@ import { publicationsOf, type Held } from "./publications.ts";
 import { readMessage } from "./read.ts";
 import { createWindow } from "./window.ts";
 
-export interface IntakeOptions<Message extends RawMessage> {
+interface IntakeOptions<Message extends RawMessage> {
   readonly reading: Reading;
   /** Most messages that are offered and not settled; `room` waits for it. */
   readonly maxInFlight: number;

@@ -7,7 +7,7 @@ import type { Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { MessageOptions } from "./message.ts";
 
-export interface MessageSource<Options extends MessageOptions> {
+interface MessageSource<Options extends MessageOptions> {
   /** The name of the source where the options give none. */
   readonly kind: string;
   /** As the config gives them: they may be wrong, or missing. */

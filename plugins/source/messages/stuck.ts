@@ -2,7 +2,7 @@
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { failureReason } from "./sessions.ts";
 
-export interface Stuck {
+interface Stuck {
   /**
    * Does it again and again until it works, as once an exchange has a queue.
    * @param ending ends the attempts

@@ -3,7 +3,7 @@ import type { RawMessage } from "./message.ts";
 
 type Sized = Pick<RawMessage, "payload">;
 
-export interface Window {
+interface Window {
   add(messages: readonly Sized[]): void;
   remove(message: Sized): void;
   /** How many messages more may be in flight; 0: none before some are removed. */

@@ -9,7 +9,7 @@ import type { FromNatsOptions } from "./options.ts";
 const REASON_SINCE = [2, 11] as const;
 const HEADER_LENGTH = 500;
 
-export interface SetAsideParts {
+interface SetAsideParts {
   /** Does it again and again until it works, or until the session ends. */
   insist(work: () => Promise<void>): Promise<void>;
   /** Keeps a message that the server can never take as a dead letter. Resolves when it is stored. */

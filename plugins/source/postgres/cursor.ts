@@ -12,7 +12,7 @@ import { quoted, type Columns, type Connection } from "./client.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
-export interface CursorParts {
+interface CursorParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
   readonly clock: Clock;
   readonly table: string;

@@ -12,7 +12,7 @@ import { literal, quoted, type Columns, type Connection, type OpenConnection } f
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
-export interface OutboxParts {
+interface OutboxParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
   readonly connect: OpenConnection;
   readonly clock: Clock;

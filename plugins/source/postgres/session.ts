@@ -12,7 +12,7 @@ export interface Reader {
   close(): Promise<void>;
 }
 
-export interface SessionParts {
+interface SessionParts {
   readonly connect: OpenConnection;
   readonly reader: Reader;
   readonly channel: string;

@@ -14,7 +14,7 @@ export interface StreamOptions extends Required<
   readonly tls?: TlsOptions | undefined;
 }
 
-export interface StreamReader {
+interface StreamReader {
   /** Reads until the signal aborts. @throws Error when Redis fails */
   session(intake: Intake<StreamEntry>, signal: AbortSignal, connected: () => void): Promise<void>;
   /** Acknowledges what is stored, and moves poison to the dead stream. @throws Error when Redis fails */

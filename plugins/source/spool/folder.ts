@@ -26,7 +26,7 @@ export async function makeSpoolFolders(dir: string): Promise<Folder> {
 /** Writers hide a file until it is complete: behind a leading dot, `.tmp` or `.part`, and then rename it. */
 const isReady = (name: string): boolean => !name.startsWith(".") && !name.endsWith(".tmp") && !name.endsWith(".part");
 
-export interface Listing {
+interface Listing {
   /** Names of plain files that are complete, in order. */
   readonly ready: readonly string[];
   /** Names that are skipped because they are links, pipes or devices. */

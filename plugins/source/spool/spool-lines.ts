@@ -2,7 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 
-export interface SpoolLine {
+interface SpoolLine {
   /** From 1. */
   readonly number: number;
   /** Empty when `problem` says what is wrong with the bytes: such text is not JSON, so its batch is refused. */

@@ -6,7 +6,7 @@ import type { OpenedSpool } from "./folder.ts";
 import { lineBatches, type SpoolBatch } from "./spool-lines.ts";
 import { covers, withRange, type ReadPosition, type ByteRange } from "./read-position.ts";
 
-export interface LineError {
+interface LineError {
   /** From 1; absent when the error concerns all lines of a batch. */
   readonly line?: number;
   readonly field?: string;
@@ -14,7 +14,7 @@ export interface LineError {
   readonly message: string;
 }
 
-export type TakenIn =
+type TakenIn =
   | { readonly kind: "stored"; readonly lines: number }
   | {
       readonly kind: "refused";

@@ -11,7 +11,7 @@ import {
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 
-export interface CounterOptions {
+interface CounterOptions {
   /** How many (endpoint, principal) pairs are held. @default 100_000 */
   readonly capacity?: number;
 }

@@ -10,7 +10,7 @@ export interface KeyValue {
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
 }
 
-export interface SimpleDriver {
+interface SimpleDriver {
   hasItem(key: string): Promise<boolean>;
   getItem(key: string): Promise<string | undefined>;
   getItems(items: readonly { readonly key: string }[]): Promise<{ key: string; value: string | null }[]>;

@@ -10,9 +10,9 @@ export interface PendingCommit {
 }
 
 /** A key and its new value; `null`: it is removed. */
-export type KeyWrite = readonly [key: string, value: string | null];
+type KeyWrite = readonly [key: string, value: string | null];
 
-export interface JudgedGroup {
+interface JudgedGroup {
   /** What each commit that is kept writes, in order. */
   readonly writes: readonly (readonly KeyWrite[])[];
   /** Answers all that are not answered yet. To be called once the writes are stored. */

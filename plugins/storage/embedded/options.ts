@@ -3,7 +3,7 @@ import { unknownOptions } from "../../../core/model/field-errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 
 /** The least and the most of a whole number. */
-export type Bounds = readonly [least: number, most: number];
+type Bounds = readonly [least: number, most: number];
 
 const WINDOW: Bounds = [16, 1_000_000];
 

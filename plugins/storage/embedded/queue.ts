@@ -27,7 +27,7 @@ const LOW = 64;
 /** How long to wait after a page could not be read, ms. */
 const AGAIN_MS = 1_000;
 
-export interface QueueDeps {
+interface QueueDeps {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
   readonly commit: (changes: readonly Change[]) => Promise<void>;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export interface QueueDeps {
   readonly window?: number;
 }
 
-export interface WindowQueue extends Queue {
+interface WindowQueue extends Queue {
   /** Ends every wait and every background read. */
   close(): Promise<void>;
 }

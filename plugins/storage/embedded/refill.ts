@@ -16,7 +16,7 @@ const SWEEP_SHARE = 100;
 /** Pages that are read in a row, before other work gets a turn. */
 const PAGES_A_TURN = 16;
 
-export interface Refill {
+interface Refill {
   /** Notes that a subscription queue has room, and that storage has more of it. */
   wantsMore(queue: SubscriptionQueue): void;
   /** Begins to read pages for these queues in the background. */

@@ -28,7 +28,7 @@ const LOOK_MS = 2_000;
 /** How long to wait after storage could not be read, ms. */
 const AGAIN_MS = 1_000;
 
-export interface QueueSearch {
+interface QueueSearch {
   /** Searches every subscription queue that was not searched since the last step. */
   begin(): void;
   /** Checks for a step of the wall clock. */

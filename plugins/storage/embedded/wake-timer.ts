@@ -1,7 +1,7 @@
 /** Wakes the claims: it signals when a claim may find something, and sets a timer for the next due time. */
 import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { heap } from "./binary-heap.ts";
+import { heap, type Heap } from "./binary-heap.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -22,7 +22,7 @@ export function wakeTimer(
   clock: Pick<Clock, "sleep">,
   time: Timeline,
   due: (queue: SubscriptionQueue) => void,
-  times = heap<SubscriptionQueue>(),
+  times: Heap<SubscriptionQueue> = heap(),
 ): WakeTimer {
   const waiters = new Waiters();
   let notified = false;

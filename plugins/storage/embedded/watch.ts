@@ -1,7 +1,7 @@
 /** Notifies watchers in this process of changed subscriptions and control keys. */
 import type { Change } from "../../../core/ports/storage.ts";
 
-export interface Watchers {
+interface Watchers {
   readonly watch: (changed: (keys: readonly string[]) => void) => () => void;
   /** Returns the changed keys that watchers get; undefined when there are none, as nearly always. */
   readonly watched: (changes: readonly Change[]) => readonly string[] | undefined;

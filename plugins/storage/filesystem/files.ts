@@ -16,7 +16,7 @@ import type { OverlayValue } from "./overlay.ts";
 /** Files written at once: the thread pool has four threads, and a disk works better with a few requests to sort. */
 const AT_ONCE = 16;
 
-export interface FilesOptions {
+interface FilesOptions {
   readonly records: string;
   readonly temporary: string;
   /** Moves foreign files away and reports them. */

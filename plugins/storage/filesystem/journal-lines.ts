@@ -14,7 +14,7 @@ const HEAD = '{"crc":"';
 const MIDDLE = '","writes":';
 const crcText = (text: string | Uint8Array): string => crc32(text).toString(16).padStart(8, "0");
 
-export function commitLine(writes: readonly Write[]): string {
+function commitLine(writes: readonly Write[]): string {
   const text = JSON.stringify(writes);
   return `${HEAD}${crcText(text)}${MIDDLE}${text}}\n`;
 }
@@ -43,13 +43,13 @@ export function headerLine(segment: number, cut?: { readonly segment: number; re
 }
 
 /** Bytes that no complete commit wrote. `middle`: acknowledged lines follow, so these were acknowledged too. */
-export interface JournalDamage {
+interface JournalDamage {
   readonly start: number;
   readonly text: Uint8Array;
   readonly middle: boolean;
 }
 
-export interface Segment {
+interface Segment {
   readonly cut?: { readonly segment: number; readonly bytes: number };
   readonly lines: readonly JournalLine[];
   readonly damaged: readonly JournalDamage[];

@@ -12,7 +12,7 @@ import { groupPieces, headerLine, type JournalLine, readSegment, type Write } fr
 const SEGMENT = /^(\d{8})\.ndjson$/;
 const segmentName = (number: number): string => `${String(number).padStart(8, "0")}.ndjson`;
 
-export interface ReplayedJournal {
+interface ReplayedJournal {
   /** Every readable line, oldest first. */
   readonly lines: readonly JournalLine[];
   /** Segments with text that no complete commit wrote. `middle`: readable lines follow, so something was lost. */

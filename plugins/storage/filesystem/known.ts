@@ -1,7 +1,7 @@
 /** Reads the values that the conditions of commits ask about, before any condition is judged. */
 import type { Change } from "../../../core/ports/storage.ts";
 
-export interface Known {
+interface Known {
   readonly values: ReadonlyMap<string, string | undefined>;
   /** Why a value could not be read. */
   readonly unreadable: ReadonlyMap<string, Error>;

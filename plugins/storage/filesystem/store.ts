@@ -26,7 +26,7 @@ const LAG_BYTES = 8 << 20;
 /** Commits wait while the files are this many times as far behind. */
 const BEHIND = 4;
 
-export interface StoreOptions {
+interface StoreOptions {
   readonly journal: Journal;
   readonly files: Files;
   readonly overlay: Overlay;

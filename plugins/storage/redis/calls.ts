@@ -56,7 +56,7 @@ export interface Calls {
 /** Runs a script on `KEYS[1]`, the hash tag, once. */
 export type Evaluate = (script: Script, args: Args) => Promise<unknown>;
 
-export interface CallsOptions {
+interface CallsOptions {
   /** Another way to run a script. */
   readonly evaluate?: Evaluate;
   /** How long a script may take in all, ms, on a client without time-outs of its own. @default CALL_MS, on one with them */

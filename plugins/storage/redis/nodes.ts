@@ -47,7 +47,7 @@ interface Message {
   readonly word?: string;
 }
 
-export interface NodesOnRedis extends Nodes {
+interface NodesOnRedis extends Nodes {
   /** Gives a sign of life. @returns the epoch of Redis */
   alive(): Promise<string>;
   /** Handles a message of the channel between nodes. */

@@ -6,7 +6,7 @@ import { isSecretOption, type SecretOption } from "../../../core/model/secret-op
 /** A lease of `redis()` ends after this, where `leaseMs` says nothing else, ms. */
 export const LEASE_MS = 45_000;
 
-export interface RedisNode {
+interface RedisNode {
   readonly host: string;
   readonly port: number;
 }

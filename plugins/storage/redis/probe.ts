@@ -12,7 +12,7 @@ import { checkDatabase, serverOf } from "./server.ts";
 /** Time between two readings, ms. */
 const LOOK_MS = 5_000;
 
-export interface RedisProbe {
+interface RedisProbe {
   readonly durability: Durability;
   readonly version: string;
   /** "always", "everysec", "no", each also "…, except during rewrites", "off" (no append-only file) or "unknown". */
@@ -78,7 +78,7 @@ function evictionOf(info: Facts, config: Facts): string | undefined {
   return policy !== "noeviction" && (limited || policy !== "unknown") ? policy : undefined;
 }
 
-export interface LiveProbe {
+interface LiveProbe {
   readonly now: RedisProbe;
   /** Reads at once, because the connection has changed. */
   look(): void;

@@ -32,7 +32,7 @@ const PENDING_GROUP = 1_000;
 /** Leases renewed by one script. */
 const RENEWED = 500;
 
-export interface SharedQueue extends Queue {
+interface SharedQueue extends Queue {
   /** Notes that something will be due in this many ms; 0: now. */
   noteDue(inMs: number): void;
   close(): void;

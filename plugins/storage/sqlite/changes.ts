@@ -10,7 +10,7 @@ const ADD = PUT + CONDITION;
 const DROP = DELETE + A_TEXT * CONDITION;
 
 /** Where the changes of a commit stand in its batch. */
-export interface Place {
+interface Place {
   /** In the codes: `[first, end)`. */
   readonly first: number;
   readonly end: number;
@@ -19,7 +19,7 @@ export interface Place {
 }
 
 /** What became of a commit: where its texts end, and the keys whose conditions did not hold. Then nothing was changed. */
-export interface Made {
+interface Made {
   readonly ends: number;
   readonly unmet: readonly string[] | undefined;
   /** It deletes what somebody may have erased. */

@@ -7,7 +7,7 @@ import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { faultOf } from "./faults.ts";
 
-export interface SqliteReader {
+interface SqliteReader {
   getMany(keys: readonly string[]): (string | undefined)[];
   range(prefix: string, options?: RangeOptions): Entry[];
   /** Returns how many due lines start with the prefix: 50 µs for a thousand. */

@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
 /** Name of the worker's text among the assets of a single executable. */
-export const WORKER_FILE = "sqlite-worker.mjs";
+const WORKER_FILE = "sqlite-worker.mjs";
 
 export interface Thread {
   ask(question: WorkerRequest): Promise<WorkerAnswer>;

@@ -17,7 +17,7 @@ const ENOUGH = 64;
 /** Most batches at the thread: one under way, and one waiting there, so that the thread need not wait for us. */
 const AHEAD = 2;
 
-export interface Writer {
+interface Writer {
   commit(changes: readonly Change[]): Promise<void>;
   /** Ends after everything that was committed before. */
   close(): Promise<void>;

@@ -14,7 +14,7 @@ const HEARTBEAT_SECONDS = "10";
 /** A goodbye takes no longer than this, ms. */
 const CLOSE_MS = 1_000;
 
-export interface AmqpLinkDeps {
+interface AmqpLinkDeps {
   readonly connect: typeof amqpConnect;
   readonly url: string;
   readonly tls: object | undefined;

@@ -4,7 +4,7 @@ import type { Destination } from "./destination.ts";
 import { refused } from "./replies.ts";
 import type { Sending, Sends } from "./sends.ts";
 
-export interface Bus {
+interface Bus {
   /** Without a colon: `nats`. */
   readonly scheme: string;
   /** Name of the connection. */

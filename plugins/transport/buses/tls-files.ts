@@ -16,7 +16,7 @@ export interface TlsFiles {
 
 type FileName = keyof TlsFiles;
 /** What `tls.connect` takes. */
-export interface TlsTexts {
+interface TlsTexts {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;

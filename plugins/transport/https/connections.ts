@@ -12,7 +12,7 @@ import type { ConnectionUser, Place, PooledConnection, OriginRoute } from "./poo
 import { Protocols } from "./protocols.ts";
 import { H2Session, type SessionOwner } from "./session.ts";
 
-export interface ConnectionOptions extends ClientOptions {
+interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
   readonly deadlines: Deadlines;
   /** What single hosts need in TLS. */

@@ -32,7 +32,7 @@ export function readProxy(text: string): ConnectProxy | undefined {
 export const proxyText = ({ hostname, port, tls }: ConnectProxy): string =>
   `${tls ? "https" : "http"}://${hostname}:${port}`;
 
-export interface ProxiedConnect {
+interface ProxiedConnect {
   readonly connect: Connect;
   /** Why nothing can be sent: the last connection failed at the proxy. */
   readonly readiness: () => string | undefined;

@@ -9,7 +9,7 @@ import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { readTokenAnswer, type Token } from "./token-answer.ts";
 
 /** Sends one request and reads its answer in full. @throws for a fault of our own */
-export type Exchanged = (request: TransportRequest) => Promise<Reply>;
+type Exchanged = (request: TransportRequest) => Promise<Reply>;
 
 /** Most subscriptions whose tokens are kept. */
 const KEPT = 10_000;

@@ -3,7 +3,7 @@ import { OPERATOR_KEY } from "../../../core/model/names.ts";
 import { NOTICE_MEANINGS } from "../../../core/model/notice.ts";
 import type { TransportRequest } from "../../../core/ports/transport.ts";
 
-export interface Written {
+interface Written {
   readonly subject: string;
   readonly text: string;
 }

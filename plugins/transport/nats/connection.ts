@@ -12,7 +12,7 @@ const PING_MS = 5_000;
 /** A goodbye takes no longer than this, ms. */
 const CLOSE_MS = 1_000;
 
-export interface NatsLinkDeps {
+interface NatsLinkDeps {
   readonly connect: (options: ConnectionOptions) => Promise<NatsConnection>;
   readonly options: ConnectionOptions;
   readonly clock: Clock;

@@ -22,10 +22,7 @@ const RULE = "a subject: letters, digits, _ and - in parts separated by ., such 
 const STREAM_IS_FULL = 10_077;
 
 /** What the transport uses of the client. */
-export type NatsClient = Pick<
-  typeof import("@nats-io/transport-node"),
-  "connect" | "credsAuthenticator" | "headers"
-> & {
+type NatsClient = Pick<typeof import("@nats-io/transport-node"), "connect" | "credsAuthenticator" | "headers"> & {
   readonly nats: Pick<typeof import("@nats-io/jetstream"), "jetstream" | "jetstreamManager" | "JetStreamApiError"> &
     Pick<typeof import("@nats-io/transport-node"), "errors">;
 };
