@@ -1,25 +1,24 @@
-/** The HTTP server: listhen, on exactly the configured address, with limits on the time and number of connections. */
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+/** The HTTP server, on exactly the configured address, with limits on the time and number of connections. */
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type ServerOptions } from "node:https";
+import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
 import { StartError } from "../model/errors.ts";
+import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
-import { answerUnreadable, closeIdle, comesTooLate, endHalfClosed, refuseExpectation } from "./answers-in-order.ts";
-import { systemClock } from "./clock.ts";
-import { loadListhen } from "./load-listhen.ts";
 import type { Plan } from "../ports/plan.ts";
-import { openShared } from "./shared-port.ts";
+import { systemClock } from "./clock.ts";
+import { Connections, refuseExpectation, statusOf, type Handler } from "./connections.ts";
 
 /** How long an idle connection is kept, ms: longer than usual proxies keep theirs, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Emitted on Node's server when it drains. Answers without an end (streams) listen on `socket.server` and then end. */
-const DRAINING = "draining";
-/** How often a drain closes connections that have become idle, ms. */
-const DRAIN_LOOK_MS = 20;
-
 /** Time limits of the server; tests set shorter ones. */
 export interface Patience {
   readonly clock: Clock;
+  /** Longest time for a TLS handshake, ms. @default 10_000 */
+  readonly handshakeMs: number;
   /** Longest time for a request's head, ms. @default 10_000 */
   readonly headersMs: number;
   /** Longest time for a whole request, ms. @default 30_000 */
@@ -38,99 +37,55 @@ export interface Listening {
   close(graceMs: number): Promise<void>;
 }
 
-export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
-
 /**
  * @param shared whether other threads listen there too
  * @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used
  */
 export async function listen(
   handler: Handler,
-  server: Plan["server"],
+  { host, port, tls, maxConnections }: Plan["server"],
   patience: Partial<Patience> = {},
   shared = false,
 ): Promise<Listening> {
-  const {
-    clock = systemClock(),
-    headersMs = 10_000,
-    requestMs = 30_000,
-    checkMs = 2_000,
-    stalledMs = 60_000,
-  } = patience;
-  const { host, port, tls, maxConnections } = server;
-  const asked = addressOf(host, port);
-  let closing = false;
-  const serve: Handler = (req, res) => {
-    if (comesTooLate(req, res)) return;
-    // Of a connection on which an upgrade was asked for and refused, Node reads nothing more.
-    if (closing || req.headers.upgrade !== undefined) res.shouldKeepAlive = false;
-    handler(req, res);
-  };
-  const alone = {
-    hostname: host,
-    port: port === 0 ? { random: true } : { port, random: false, verbose: false },
-    https: tls ? { cert: tls.cert, key: tls.key } : (false as const),
-    autoClose: false,
-    isProd: true,
-    isTest: false,
-    showURL: false,
-    public: isAnyHost(host),
-  };
-  const opening = shared ? openShared(serve, server) : loadListhen().then(({ listen: open }) => open(serve, alone));
-  const listener = await opening.catch(async (cause: unknown) => {
-    throw refused(asked, cause, await whyNot(host, port));
+  const { clock = systemClock() } = patience;
+  const http = await create(tls, {
+    handshakeTimeout: patience.handshakeMs ?? 10_000,
+    headersTimeout: patience.headersMs ?? 10_000,
+    requestTimeout: patience.requestMs ?? 30_000,
+    connectionsCheckingInterval: patience.checkMs ?? 2_000,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Node refuses a request without Host with no problem document.
+    requireHostHeader: false,
   });
-  const http = listener.server as Server;
-  const bound = http.address() as AddressInfo;
-  if ((port !== 0 && bound.port !== port) || !isSameHost(host, bound.address)) {
-    await listener.close();
-    throw notListening(asked, await whyNot(host, port));
-  }
-  http.headersTimeout = headersMs;
-  http.requestTimeout = requestMs;
-  http.keepAliveTimeout = KEEP_ALIVE_MS;
   http.maxConnections = maxConnections;
-  http.timeout = stalledMs;
-  http.on("timeout", cutStalled);
-  // Node reads the interval of its checks (30 s by default) when it starts to listen: emitting the event restarts them.
-  Object.assign(http, { connectionsCheckingInterval: checkMs });
-  http.emit("listening");
-  http.on("clientError", answerUnreadable);
-  http.on("connect", (_req: IncomingMessage, socket: Socket) => answerUnreadable(new Error("no tunnels"), socket));
-  // Node would close a connection whose client has closed its side, with what was stored unanswered, and answer a request
-  // without Host itself, without a problem document.
-  Object.assign(http, { httpAllowHalfOpen: true, requireHostHeader: false });
-  http.on("checkExpectation", refuseExpectation);
+  http.timeout = patience.stalledMs ?? 60_000;
+  const connections = new Connections();
   /** Node's `closeAllConnections` knows none whose TLS handshake is under way, and none that asked for a tunnel. */
   const sockets = new Set<Socket>();
   http.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
-  const connections = new Set<Socket>();
-  http.on(tls ? "secureConnection" : "connection", (socket: Socket) => {
-    connections.add(socket);
-    socket.once("close", () => connections.delete(socket));
-    socket.allowHalfOpen = true;
-    socket.on("end", () => endHalfClosed(socket));
+  http.on(tls ? "secureConnection" : "connection", (socket: Socket) => connections.add(socket));
+  http.on("request", (req: IncomingMessage, res: ServerResponse) => connections.take(req, res, handler));
+  http.on("checkExpectation", (req, res) => connections.take(req, res, refuseExpectation));
+  http.on("timeout", (socket: Socket) => connections.cutStalled(socket));
+  http.on("clientError", ({ code }: NodeJS.ErrnoException, socket: Socket) =>
+    connections.refuse(socket, statusOf(code)),
+  );
+  http.on("connect", (_req: IncomingMessage, socket: Socket) => {
+    // Node no longer listens to the socket of a tunnel.
+    socket.on("error", () => socket.destroy()).on("timeout", () => socket.destroy());
+    connections.refuse(socket, 400);
   });
-  // Node calls it too, when it closes.
-  http.closeIdleConnections = () => closeIdle(connections);
-  http.setMaxListeners(0);
+  const bound = await bind(http, host, port, shared);
 
   let closed: Promise<void> | undefined;
   async function drain(graceMs: number): Promise<void> {
-    closing = true;
-    http.emit(DRAINING);
-    let drained = false;
-    const ended = new Promise<void>((resolve) => void http.close(() => resolve())).then(() => (drained = true));
-    const until = clock.monotonic() + graceMs;
-    // An idle connection has been answered; closing it loses nothing.
-    while (!drained && clock.monotonic() < until) {
-      http.closeIdleConnections();
-      await Promise.race([ended, clock.sleep(clock.now() + Math.min(DRAIN_LOOK_MS, graceMs))]);
-    }
-    http.closeAllConnections();
+    // The `close` of an HTTP server would also close connections whose answer is made, but not read yet.
+    const ended = new Promise<void>((resolve) => void SocketServer.prototype.close.call(http, () => resolve()));
+    connections.drain();
+    await within(clock, graceMs, ended);
     for (const socket of sockets) socket.destroy();
     await ended;
   }
@@ -143,16 +98,41 @@ export async function listen(
   };
 }
 
-/**
- * Called when a connection was silent for `stalledMs`. Closes it when it is idle, or when its client does not read its
- * answer; leaves it open while its request is being answered.
- */
-function cutStalled(socket: Socket): void {
-  const { _httpMessage: answering } = socket as { readonly _httpMessage?: unknown };
-  if (!answering || socket.writableLength > 0) socket.destroy();
+/** @throws StartError 78 when the certificate or its key cannot be used */
+async function create(tls: Plan["server"]["tls"], options: ServerOptions): Promise<Server> {
+  if (tls === undefined) return createServer(options);
+  try {
+    return createTlsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }) as Server;
+  } catch (cause) {
+    throw new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
+  }
 }
 
-const addressOf = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+/** @throws StartError 69 when the address cannot be listened on */
+async function bind(http: Server, host: string, port: number, shared: boolean): Promise<AddressInfo> {
+  const listhen = shared ? undefined : await import("listhen");
+  const alone = {
+    hostname: host,
+    port: port === 0 ? { random: true } : { port, random: false, verbose: false },
+    autoClose: false,
+    isProd: true,
+    isTest: false,
+    showURL: false,
+    public: isAnyHost(host),
+  };
+  try {
+    // The server of listhen takes no options: ours takes the socket over, before it has accepted a connection.
+    http.listen((await listhen?.listen(() => undefined, alone))?.server ?? { host, port, reusePort: true });
+    await once(http, "listening");
+  } catch (cause) {
+    throw notListening(host, port, (await whyNot(host, port)) ?? (cause as NodeJS.ErrnoException).code, cause);
+  }
+  const bound = http.address() as AddressInfo;
+  if ((port === 0 || bound.port === port) && isSameHost(host, bound.address)) return bound;
+  http.close();
+  throw notListening(host, port, await whyNot(host, port));
+}
+
 const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);
 const isAnyHost = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
 
@@ -167,12 +147,21 @@ function isSameHost(asked: string, bound: string): boolean {
 /** @throws StartError 69 when anybody listens there: who shares the port among threads would share it with them */
 export async function claimPort({ host, port }: Pick<Plan["server"], "host" | "port">): Promise<void> {
   const code = port === 0 ? undefined : await whyNot(host, port);
-  if (code !== undefined) throw notListening(addressOf(host, port), code);
+  if (code !== undefined) throw notListening(host, port, code);
+}
+
+/** Whether the system lets several listeners share a port. Linux does; macOS and Windows do not. */
+export async function canSharePort(): Promise<boolean> {
+  const probe = createSocketServer().listen({ host: "127.0.0.1", port: 0, reusePort: true });
+  return await once(probe, "listening").then(
+    () => (probe.close(), true),
+    () => false,
+  );
 }
 
 /** The error code for listening on the address, which listhen does not pass on; `undefined` when it works now. */
 function whyNot(host: string, port: number): Promise<string | undefined> {
-  const probe = createServer();
+  const probe = createSocketServer();
   return new Promise((resolve) => {
     probe.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code));
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)));
@@ -187,15 +176,9 @@ const REASONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: "the host name cannot be looked up now",
 };
 
-function notListening(asked: string, code: string | undefined, cause?: unknown): StartError {
+function notListening(host: string, port: number, code: string | undefined, cause?: unknown): StartError {
   const reason = code === undefined ? "it is in use, or not an address of this machine" : (REASONS[code] ?? code);
-  return new StartError(69, `cannot listen on ${asked}: ${reason}`, { cause });
-}
-
-function refused(asked: string, cause: unknown, why: string | undefined): StartError {
-  const { code, syscall } = cause as NodeJS.ErrnoException;
-  if (code?.startsWith("ERR_") || code === "ENOENT" || syscall === "open") {
-    return new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
-  }
-  return notListening(asked, why ?? code, cause);
+  return new StartError(69, `cannot listen on ${host.includes(":") ? `[${host}]` : host}:${port}: ${reason}`, {
+    cause,
+  });
 }

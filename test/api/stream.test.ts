@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { request } from "node:http";
-import type { Server, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { docsRoutes } from "../../core/api/reference/page.ts";
@@ -83,16 +83,16 @@ describe("the stream of a key", () => {
   it("lets go of who leaves", async () => {
     const told = feed();
     await using api = await serve({ more: { feed: told } });
-    let server: Server | undefined;
-    const served = (message: unknown): void => void (server = (message as { readonly server: Server }).server);
+    let socket: Socket | undefined;
+    const served = (message: unknown): void => void (socket = (message as { readonly socket: Socket }).socket);
     subscribe("http.server.request.start", served);
     const stream = await open(api.port, TARGET);
     unsubscribe("http.server.request.start", served);
     await stream.until("hello");
-    expect([told.listening(), server?.listenerCount("draining")]).toEqual([1, 1]);
+    expect([told.listening(), socket?.listenerCount("draining")]).toEqual([1, 1]);
     stream.leave();
     while (told.listening() > 0) await new Promise((resolve) => setImmediate(resolve));
-    expect(server?.listenerCount("draining")).toBe(0);
+    expect(socket?.listenerCount("draining")).toBe(0);
   });
 
   it("ends with the token", async () => {

@@ -8,7 +8,6 @@ import type { Route, RouteReply } from "../../ports/route.ts";
 import { createBodyBudgets } from "./body-budget.ts";
 import { Call } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
-import { answerHalfClosed } from "./half-closed.ts";
 import { checkHead } from "./head.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createPaths, pathReader, REST, type Params } from "./paths.ts";
@@ -92,7 +91,6 @@ export function createApp(deps: AppDeps): NodeHandler {
 
   async function run({ endpoint, params }: Found, exchange: ServedRequest): Promise<HTTPResponse> {
     exchange.call.params = params;
-    if (endpoint.route?.direct) answerHalfClosed(exchange.call.res);
     return await respond(exchange, await pipeline.run(endpoint, exchange));
   }
 
@@ -143,10 +141,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   const handle = toNodeHandler(app);
   return (req, res) => {
     const endpoint = direct.get(req.url ?? "");
-    if (endpoint?.method === req.method) {
-      answerHalfClosed(res);
-      return void answerDirectly(endpoint, begin(req, res));
-    }
+    if (endpoint?.method === req.method) return void answerDirectly(endpoint, begin(req, res));
     try {
       void handle(req, res);
     } catch {

@@ -1,5 +1,4 @@
 /** Streams what happens on a key as server-sent events over `fetch`, for as long as the token is valid. */
-import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "../http/call.ts";
@@ -86,9 +85,9 @@ export function liveFeedOperations(deps: {
             };
             const end = feed.listen(keyId, tell, query.since);
             const draining = new AbortController();
-            const server = (res.socket as { readonly server?: EventEmitter } | null)?.server;
+            const { socket } = res;
             const drain = (): void => draining.abort();
-            server?.once("draining", drain);
+            socket?.once("draining", drain);
             try {
               res.write(": hello\n\n");
               await beat(call, principal, keyId, AbortSignal.any([signal, draining.signal]));
@@ -97,7 +96,7 @@ export function liveFeedOperations(deps: {
             } finally {
               leave();
               end();
-              server?.off("draining", drain);
+              socket?.off("draining", drain);
               if (!signal.aborted) res.end();
             }
           },

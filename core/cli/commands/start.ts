@@ -142,6 +142,8 @@ export async function runRelay(
   if (stopping !== undefined) {
     const durationMs = Math.round(io.clock.monotonic() - stopping.began);
     runLog.info(`stopped after ${durationMs} ms`, "stopped", { signal: stopping.signal, durationMs });
+    // A log that nobody reads would keep the process.
+    void io.clock.sleep(io.clock.now() + STUCK_MS).then(() => void (io.stderr.writableLength > 0 && process.exit()));
   }
 }
 
@@ -156,7 +158,7 @@ const sideSpawner =
 /** How many threads run a node: one where the system lets no port be shared. */
 async function threadsOf(plan: Plan, log: Log): Promise<number> {
   if (plan.threads === 1) return 1;
-  const { canSharePort } = await import("../../runtime/shared-port.ts");
+  const { canSharePort } = await import("../../runtime/server.ts");
   if (await canSharePort()) return plan.threads;
   log.warn("threads: one is started, as this system lets no port be shared", { count: plan.threads });
   return 1;
