@@ -8,6 +8,7 @@
 import { openSync } from "node:fs";
 import { pino } from "pino";
 import { isoTime } from "../../model/time.ts";
+import { within } from "../../model/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";
@@ -31,7 +32,10 @@ export interface RelayLog extends Log {
   setLevel(level: LogLevel): void;
   /** Masks more from here on: `hide` gets blocks of lines, and long texts, and returns them without secrets. */
   hideWith(hide: Mask): void;
-  /** Resolves when all lines so far are written. Lines are written at the latest after 100 ms, and when the process exits. */
+  /**
+   * Resolves when all lines so far are written, or after 1 s: then nobody reads them, and they are lost. Lines are written at
+   * the latest after 100 ms, and when the process exits.
+   */
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
   dropped(): number;
@@ -51,10 +55,15 @@ const BLOCK = 65_536;
 const MOST_GATHERED = 1024 * 1024;
 /** Longest that a line waits for its block, ms. */
 const LONGEST_WAIT_MS = 100;
+/** Longest that a flush waits for the reader, ms. */
+const LONGEST_FLUSH_MS = 1_000;
 
-/** Write out what waits in each log at the exit of the process; a log with nothing waiting is not in here. */
+/** Write out what waits in each log at the exit of the process; a log whose lines are all written is not in here. */
 const waiting = new Set<() => void>();
+/** False once the process ends: its end does not wait for a reader that is stuck. */
+let retrying = true;
 process.once("exit", () => {
+  retrying = false;
   for (const write of waiting) write();
 });
 
@@ -67,12 +76,13 @@ function writingTo(dest: number | string | undefined): Destination {
     minLength: 1,
     maxWrite: BLOCK,
     maxLength: MOST_WAITING,
+    retryEAGAIN: () => retrying,
   });
 }
 
 /** What the log uses of its stream. */
 type Destination = ReturnType<typeof pino.destination>;
-type Stream = Pick<Destination, "write" | "flush" | "flushSync"> & Partial<Pick<Destination, "on">>;
+type Stream = Pick<Destination, "write" | "flush" | "flushSync"> & Partial<Pick<Destination, "on" | "destroy">>;
 
 /** A stream that hands each block on. */
 const handingOn = (write: (lines: string) => void): Stream => ({
@@ -89,8 +99,12 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
   let broken = false;
   let dropped = 0;
   stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
-  // The reader has gone: the relay goes on without its log.
-  stream.on?.("error", () => (broken = true));
+  // The reader has gone: the relay goes on without its log. pino would write again at the exit.
+  stream.on?.("error", () => {
+    broken = true;
+    stream.destroy?.();
+  });
+  stream.on?.("drain", written);
   const readable = options.readable ?? (options.dest === undefined && process.stderr.isTTY === true);
 
   // Gathered here and not in the stream, which measures all that waits again with each line: 39 KB of copies a line.
@@ -101,10 +115,14 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
 
   /** Passes the block on to the stream, masked as a whole: to mask single lines would copy each of them. */
   function pass(): void {
-    waiting.delete(exiting);
     const all = block;
     block = "";
     if (all !== "" && !broken) stream.write(mask(all));
+    if (stream.on === undefined || broken) written();
+  }
+
+  function written(): void {
+    if (block === "") waiting.delete(exiting);
   }
 
   function exiting(): void {
@@ -112,7 +130,10 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     try {
       // It may overtake a block that is being written just now; no line is lost.
       stream.flushSync();
-    } catch {} // Nobody reads it any more.
+    } catch {
+      // Nobody reads it any more.
+      stream.destroy?.();
+    }
   }
 
   async function tick(): Promise<void> {
@@ -158,7 +179,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     async flush() {
       pass();
       // An error means that the reader has gone: there is nothing left to wait for.
-      if (!broken) await new Promise<void>((resolve) => stream.flush(() => resolve()));
+      if (!broken) retrying = await within(clock, LONGEST_FLUSH_MS, new Promise((done) => stream.flush(done)));
     },
     dropped: () => dropped,
   };

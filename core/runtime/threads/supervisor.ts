@@ -179,7 +179,7 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
     const graceMs = Math.max(plan.server.shutdownMs / 2, plan.server.shutdownMs - CLOSING_MS);
     if (!(await within(clock, graceMs, ended))) log.error("a thread did not stop in time", { count: workers.size });
     for (const node of workers.values()) node.kill();
-    await Promise.all(all.map((node) => node.ended));
+    await within(clock, CLOSING_MS, Promise.all(all.map((node) => node.ended)));
     await held?.close();
   }
 
