@@ -16,19 +16,20 @@ import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
 import { askGates } from "./gates.ts";
-import { settleEnd } from "./end-turn.ts";
+import { endedMeanwhile, settleEnd, settleEnded } from "./end-turn.ts";
 import { isExpectedEnd, NotDelivered } from "./not-delivered.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
 import { afterFault } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
-import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
+import { deliveredChanges, dueOf, freshDelivery, movedChanges } from "../records/delivery-records.ts";
 import { setPause } from "./set-pause.ts";
 import { settle } from "./settle.ts";
+import { sleepUnlessChanged } from "./sleep-unless-changed.ts";
 import { sendMade } from "./transform.ts";
-import { isNamed, loadRecord } from "./load-record.ts";
+import { isNamed, loadRecord } from "../records/load-record.ts";
 import type { Slot } from "./slots.ts";
-import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
+import { asEnded, FRESH_MS } from "../records/ended-by.ts";
 import { isSameVersion } from "../records/subscription-record.ts";
 
 /** One object per delivery, with methods on the prototype, because closures cost more. */
@@ -85,9 +86,9 @@ export class DeliveryRun {
   }
 
   async #attempt(): Promise<void> {
-    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { subscriptionCache, recipients, eventCache, clock, storage, send, random, faults } = this.#deps;
     const { away, pauses, rateLimit } = this.#deps;
-    const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
+    const { keyId, subscriptionId, ordinal, cycle } = this.#lease;
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const loaded = this.#loaded ?? (await eventCache.load(keyId, ordinal));
     // A record that agrees with the line proves that the delivery is one of the event's.
@@ -97,13 +98,8 @@ export class DeliveryRun {
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const sub = await subscriptionCache.get(keyId, subscriptionId);
-    const ended = endedBy(sub, generation);
-    if (ended !== undefined) {
-      const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
-      await this.#settleEnd(endedChanges(this.#line, over), over);
-      if (over.status === "failed") this.#deps.failed?.(keyId, [subscriptionId]);
-      return metrics.count("deliveries", { outcome: outcomeOf(ended) });
-    }
+    const over = asEnded(delivery, sub);
+    if (over !== undefined) return await this.#settleEnded(over);
     const waitMs = await askGates(pauses, sub as Subscription, ordinal);
     if (waitMs !== undefined) await this.#turnAway(waitMs);
     const limitMs = sub?.rateLimit === undefined ? undefined : await rateLimit(sub, ordinal);
@@ -170,17 +166,19 @@ export class DeliveryRun {
         const reason = outcome.kind === "gone" ? "endpoint_gone" : "exhausted";
         this.#delivery = now = { ...tried, status: "failed", reason, nextAttemptAt: undefined };
         const loaded = this.#loaded as CachedEvent;
-        await endFailed(
-          { lease: this.#lease, line: this.#line },
-          { sub, loaded, failed: now },
-          this.#signal,
-          this.#deps,
-        );
+        const ending = { lease: this.#lease, line: this.#line };
+        await endFailed(ending, { sub, loaded, failed: now }, this.#signal, this.#deps);
         if (outcome.kind === "gone")
           await persist(() => gone(now.keyId, sub.id, event.type), this.#signal, { clock, log });
         break;
       }
       case "retry": {
+        // It may have been disabled while the attempt was under way: then nothing waits for another one.
+        const over = await endedMeanwhile(tried, this.#signal, this.#deps);
+        if (over !== undefined) {
+          await this.#settleEnded((this.#delivery = now = over));
+          break;
+        }
         this.#delivery = now = { ...tried, nextAttemptAt: outcome.at };
         const next = dueOf(now, outcome.at);
         const held = outcome.at - now.updatedAt <= holdMs && this.#hold();
@@ -194,6 +192,10 @@ export class DeliveryRun {
     }
     report(sub, now, made, outcome, event);
     if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
+  }
+
+  #settleEnded(over: Delivery): Promise<void> {
+    return settleEnded({ lease: this.#lease, line: this.#line, delivery: over }, this.#signal, this.#deps);
   }
 
   #settleEnd(changes: readonly Change[], delivery: Delivery): Promise<void> {
@@ -220,7 +222,7 @@ export class DeliveryRun {
     this.#giveSlot();
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
     try {
-      await clock.sleep(clock.now() + Math.min(left(), holdMs), ends);
+      await sleepUnlessChanged(clock.now() + Math.min(left(), holdMs), this.#lease, ends, this.#deps);
       this.#slot = await slots.wait(this.#lease, ends);
       if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {

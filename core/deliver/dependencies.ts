@@ -17,7 +17,7 @@ import type { Transforming } from "./transform.ts";
 
 /** What all deliveries share. */
 export interface DeliveryDeps {
-  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "queue">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "watch" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients: Pick<Recipients, "has">;
   readonly eventCache: EventCache;

@@ -1,12 +1,13 @@
 /**
- * Refills the queue from storage, at start and on a timer, deletes what has expired, also where a clock was wrong, and lets
- * deliveries go on that are held up for no reason any more.
+ * Refills the queue from storage, at start and on a timer, deletes what has expired, also where a clock was wrong, ends what
+ * waits of subscriptions that were disabled or deleted, and lets deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import type { Endings } from "../records/endings.ts";
 import { skipForgotten } from "../records/held.ts";
 import { createOverlongExpiries } from "../records/overlong-expiries.ts";
 import { tryCommit } from "../records/try-commit.ts";
@@ -22,10 +23,11 @@ export interface Sweeper {
 
 export function createSweeper(deps: {
   readonly storage: Pick<Storage, "queue" | "getItem" | "getMany" | "range" | "commit">;
+  readonly endings: Pick<Endings, "resume" | "stop">;
   readonly clock: Clock;
   readonly log: Log;
 }): Sweeper {
-  const { storage, clock, log } = deps;
+  const { storage, endings, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   const now = createCautiousNow(clock);
@@ -65,6 +67,7 @@ export function createSweeper(deps: {
 
   async function run(): Promise<void> {
     for (;;) {
+      endings.resume();
       await clock.sleep(clock.now() + SWEEP_MS, stopping.signal);
       try {
         await storage.queue.sweep();
@@ -85,6 +88,7 @@ export function createSweeper(deps: {
     },
     async stop() {
       stopping.abort(new Error("stopping"));
+      await endings.stop();
       await loop;
     },
   };

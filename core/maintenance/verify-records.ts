@@ -207,6 +207,7 @@ export const OTHER_CHECKS: readonly string[] = [
   "plugin",
   "control",
   "portal",
+  "ending",
   "erasing",
   "erasekey",
 ];

@@ -129,6 +129,9 @@ export function parseErasingKey(key: string): { readonly keyId: string; readonly
   const [, keyId = "", ordinal = ""] = key.split(":");
   return { keyId: whole(keyId), ordinal };
 }
+/** `ending:<key>:<sub>` → `<generation>`: a disabled or deleted subscription whose pending deliveries are being ended. */
+export const endingKey = (keyId: string, id: string): string => `${ENDINGS}${part(keyId)}:${id}`;
+export const ENDINGS = "ending:";
 /** `erasekey:<key>` → JSON: a key that is being erased, with how far that is. */
 export const eraseKeyKey = (keyId: string): string => `${ERASED_KEYS}${part(keyId)}`;
 export const ERASED_KEYS = "erasekey:";

@@ -9,7 +9,7 @@ import type { SubscriptionCache } from "./subscription-cache.ts";
 import { disabledDelivery } from "./new-delivery.ts";
 import type { FanoutMember, Recipient } from "./recipients.ts";
 import { freshDelivery } from "./delivery-records.ts";
-import { endedBy } from "./ended-by.ts";
+import { asEnded } from "./ended-by.ts";
 
 /**
  * Returns the current state. Until its first attempt has ended, a delivery has no record, only its line in the due
@@ -33,10 +33,7 @@ export function readDelivery(
     record ??
     freshDelivery({ ...untried, generation: line?.generation ?? member?.generation ?? sub?.generation ?? 0 }, id);
   if (delivery.status !== "pending") return delivery;
-  const ended = endedBy(sub, delivery.generation);
-  if (ended === undefined) return delivery;
-  const { nextAttemptAt: _next, ...rest } = delivery;
-  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
+  return asEnded(delivery, sub) ?? delivery;
 }
 
 /** The fields of an event that reading its deliveries needs. */

@@ -1,5 +1,5 @@
 /** Decides whether the subscription, as it is now, ends a delivery. Pure. */
-import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
+import type { Delivery, DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import { isOutline } from "./subscription-record.ts";
 
@@ -21,8 +21,18 @@ export function endedBy(sub: Subscription | undefined, generation: number): Ende
   return undefined;
 }
 
+/**
+ * Returns a pending delivery as its subscription has ended it: so it reads, and so it is stored. `undefined`: it goes on.
+ */
+export function asEnded(delivery: Delivery, sub: Subscription | undefined): Delivery | undefined {
+  const ended = endedBy(sub, delivery.generation);
+  if (ended === undefined) return undefined;
+  const { nextAttemptAt: _next, ...rest } = delivery;
+  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
+}
+
 /** The outcome by which an end is counted. */
-export const outcomeOf = ({ status, reason }: EndedBySubscription): string =>
+export const outcomeOf = ({ status, reason }: Pick<Delivery, "status" | "reason">): string =>
   reason === "record_damaged" ? "damaged" : status;
 
 /**

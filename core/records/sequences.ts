@@ -126,23 +126,23 @@ export async function passOn(
 }
 
 /**
- * Returns what takes out a delivery that waits for its turn.
- * @param row that by which it waits
+ * Returns what takes deliveries that wait for their turn out of a sequence.
+ * @param rows those by which they wait
  * @throws ConflictError by the commit: then read again
  */
 export async function leaveSequence(
   storage: Pick<Storage, "getMany">,
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
-  { key, value }: Entry,
+  rows: readonly Entry[],
 ): Promise<readonly Change[]> {
   const countKey = passedKey(keyId, subscriptionId, order.sequence);
   const [count] = await storage.getMany([countKey]);
   const left = parsePassed(count);
-  const gone: Change = { op: "delete", key, if: value };
+  const gone = rows.map(({ key, value }): Change => ({ op: "delete", key, if: value }));
   // A damaged count is made again when the next one passes on.
   return left === undefined
-    ? [gone]
-    : [gone, { op: "put", key: countKey, value: passedText(left + 1), if: count ?? null }];
+    ? gone
+    : [...gone, { op: "put", key: countKey, value: passedText(left + rows.length), if: count ?? null }];
 }
 
 /**

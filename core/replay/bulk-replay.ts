@@ -8,6 +8,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { reopening } from "../records/fanout-row.ts";
+import type { Endings } from "../records/endings.ts";
 import { decodeDelivery, parseFailed, type Failed } from "../records/delivery-records.ts";
 import { commitOf, withOrder, type Replayed } from "./replay-order.ts";
 import { replayedEventId } from "./read-delivery.ts";
@@ -65,10 +66,11 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
 /** @param move moves one delivery, whatever changed meanwhile; false when it cannot be moved */
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
+  readonly endings: Pick<Endings, "finish">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly move: (sub: Subscription, at: ReplayPosition, dueFrom: (now: number) => number) => Promise<boolean>;
 }): (options: ReplayFailedOptions) => Promise<BulkReplayed> {
-  const { storage, clock, move } = deps;
+  const { storage, endings, clock, move } = deps;
 
   /** Moves a page in one commit, or one by one where something changed meanwhile. @returns how many were moved */
   async function moveAll(
@@ -130,6 +132,8 @@ export function createBulkReplay(deps: {
       only,
       outdated,
     } = options;
+    // What a list shows as failed since the subscription was disabled is found as well.
+    await endings.finish(subscription.keyId, subscription.id);
     // Measured by the monotonic clock, so that setting the wall clock moves none of them.
     const began = clock.monotonic();
     const dueOfNth = (n: number, now: number): number =>

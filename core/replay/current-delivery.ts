@@ -1,12 +1,12 @@
 /** Reads a delivery as it is, with the rows by which it is pending: its line in the due index, or its place in order. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
+import { deliveryKey, dueKey, parseDue, waitingKey } from "../model/keys.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "../records/damage.ts";
+import { endLine, endWaiting } from "../records/end-pending.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { replayedRecord } from "./read-delivery.ts";
-import { lineKeys } from "./replay-order.ts";
 
 export interface CurrentDelivery {
   readonly delivery: Delivery;
@@ -37,3 +37,28 @@ export async function readCurrent(
   if (known !== undefined) return { delivery: known, text: text as string, line, waits };
   return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
 }
+
+/**
+ * Ends it.
+ * @param options as for `endLine`
+ * @returns false, with nothing changed, when a node has leased it, or when it has no row by which it is pending
+ * @throws ConflictError, StorageError
+ */
+export async function endCurrent(
+  storage: Pick<Storage, "getMany" | "range" | "commit" | "queue">,
+  { line, waits }: CurrentDelivery,
+  over: Delivery,
+  options: { readonly also?: readonly Change[]; readonly leased?: boolean },
+): Promise<boolean> {
+  if (line !== undefined) return await endLine(storage, line, over, options);
+  const { order } = over;
+  if (order === undefined || waits === undefined) return false;
+  await endWaiting(storage, { ...over, order }, [{ over, row: waits }], options.also);
+  return true;
+}
+
+/** Returns the keys of a pending delivery's line: in the due index, and where it waits for its turn. */
+const lineKeys = ({ subscriptionId, ordinal, order }: Delivery, dueAt: number): readonly string[] => [
+  dueKey({ subscriptionId, dueAt, ordinal }),
+  ...(order === undefined ? [] : [waitingKey(subscriptionId, order, ordinal)]),
+];

@@ -9,14 +9,13 @@ import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { dueOf, endedChanges, movedChanges, putDelivery } from "../records/delivery-records.ts";
+import { dueOf, movedChanges } from "../records/delivery-records.ts";
 import { endedBy } from "../records/ended-by.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { parseHeld } from "../records/held-row.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
-import { leaveSequence, passOn } from "../records/sequences.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { readCurrent, type CurrentDelivery } from "./current-delivery.ts";
+import { endCurrent, readCurrent, type CurrentDelivery } from "./current-delivery.ts";
 
 export interface PendingDeliveries {
   /**
@@ -98,27 +97,10 @@ export function createPendingDeliveries(deps: {
     return await queue.withdraw(line, [...movedChanges(line, to, next), ...also], to);
   };
 
-  const cancel: Act = async ({ delivery, line, waits }, also) => {
-    const { order, keyId, subscriptionId } = delivery;
-    const updatedAt = clock.now();
-    const over: Delivery = {
-      ...delivery,
-      status: "cancelled",
-      reason: "cancel_requested",
-      nextAttemptAt: undefined,
-      updatedAt,
-    };
-    if (line === undefined) {
-      if (order === undefined || waits === undefined) return false;
-      const left = await leaveSequence(storage, { keyId, subscriptionId, order }, waits);
-      await storage.commit([putDelivery(over), ...left, ...also]);
-      return true;
-    }
-    const passed = order === undefined ? undefined : await passOn(storage, { keyId, subscriptionId, order });
-    const changes = [...endedChanges(line, over), ...(passed?.changes ?? []), ...also];
-    if (!(await queue.withdraw(line, changes))) return false;
-    if (passed?.next !== undefined) queue.add([passed.next]);
-    return true;
+  const cancel: Act = async (current, also) => {
+    const asked = { status: "cancelled", reason: "cancel_requested", nextAttemptAt: undefined } as const;
+    const over: Delivery = { ...current.delivery, ...asked, updatedAt: clock.now() };
+    return await endCurrent(storage, current, over, { also });
   };
 
   return {

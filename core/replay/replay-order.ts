@@ -1,12 +1,12 @@
 /** Finds where replayed deliveries stand in the order of their subscription, and lets them in. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData } from "../model/event.ts";
-import { dueKey, eventKey, waitingKey, waitingValue } from "../model/keys.ts";
+import { eventKey } from "../model/keys.ts";
 import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
-import { dropDue, dueOf, putDue, replayChanges } from "../records/delivery-records.ts";
+import { dueOf, putDue, replayChanges } from "../records/delivery-records.ts";
 import { enterSequences, type OrderedDue } from "../records/sequences.ts";
 
 /** A delivery before and after a replay. */
@@ -16,10 +16,6 @@ export interface Replayed {
   readonly was: string | null;
   readonly next: Delivery;
   readonly dueAt: number;
-  /** A line of its last cycle that is still in the due index. */
-  readonly stale?: Due;
-  /** The row of its last cycle by which it still waits for its turn. */
-  readonly waits?: { readonly key: string; readonly value: string };
 }
 
 interface ReplayCommit {
@@ -55,25 +51,18 @@ export async function commitOf(
   storage: Pick<Storage, "getMany" | "range">,
   replayed: readonly Replayed[],
 ): Promise<ReplayCommit> {
-  const entering = replayed.filter(enters).map(lineOf);
+  const entering = replayed.filter(({ next }) => next.order !== undefined).map(lineOf);
   const { placed, heads, changes: more } = entering.length > 0 ? await enterSequences(storage, entering) : NOBODY;
   const places = new Map(placed.map((line) => [nameOf(line), line]));
-  // Old lines first: a new one may have the same key.
-  const changes: Change[] = replayed.flatMap(({ stale }) => (stale === undefined ? [] : [dropDue(stale)]));
-  for (const change of more) changes.push(change);
+  const changes: Change[] = [...more];
   const dues: Due[] = [...heads];
   for (const one of replayed) {
-    const { delivery, was, next, dueAt, waits } = one;
+    const { delivery, was, next, dueAt } = one;
     const line = places.get(nameOf(next));
     for (const change of replayChanges(delivery, was, line === undefined ? next : { ...next, order: line.order }))
       changes.push(change);
     if (line !== undefined) continue;
     const due = dueOf(next, dueAt);
-    if (waits !== undefined && next.order !== undefined) {
-      const key = waitingKey(next.subscriptionId, next.order, next.ordinal);
-      changes.push({ op: "put", key, value: waitingValue(due), if: waits.value });
-      continue;
-    }
     changes.push(putDue(due));
     dues.push(due);
   }
@@ -83,19 +72,9 @@ export async function commitOf(
 const nameOf = ({ subscriptionId, ordinal }: Pick<Due, "subscriptionId" | "ordinal">): string =>
   `${subscriptionId} ${ordinal}`;
 
-/** Whether it enters its sequence: one whose turn it is, or that waits for it, is there already. */
-const enters = ({ delivery, next, stale, waits }: Replayed): boolean =>
-  next.order !== undefined && waits === undefined && (stale === undefined || delivery.order === undefined);
-
 const NOBODY = { placed: [], heads: [], changes: [] };
 
 const lineOf = ({ next, dueAt }: Replayed): OrderedDue => {
   const due = dueOf(next, dueAt);
   return { ...due, order: due.order ?? { sequence: 0, place: 0 } };
 };
-
-/** Returns the keys of a pending delivery's line: in the due index, and where it waits for its turn. */
-export const lineKeys = ({ subscriptionId, ordinal, order }: Delivery, dueAt: number): readonly string[] => [
-  dueKey({ subscriptionId, dueAt, ordinal }),
-  ...(order === undefined ? [] : [waitingKey(subscriptionId, order, ordinal)]),
-];

@@ -10,9 +10,9 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { reopened, reopening } from "../records/fanout-row.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
-import { freshDelivery } from "../records/delivery-records.ts";
+import { encodeDelivery, freshDelivery } from "../records/delivery-records.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
-import { readCurrent, type CurrentDelivery } from "./current-delivery.ts";
+import { endCurrent, readCurrent, type CurrentDelivery } from "./current-delivery.ts";
 import { commitOf, withOrder, type Replayed } from "./replay-order.ts";
 import {
   createBulkReplay,
@@ -22,7 +22,8 @@ import {
   type ReplayFailedOptions,
 } from "./bulk-replay.ts";
 import { createWhyNot } from "./why-not.ts";
-import { endedBy } from "../records/ended-by.ts";
+import { asEnded } from "../records/ended-by.ts";
+import type { Endings } from "../records/endings.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
 export type { BulkReplayed } from "./bulk-replay.ts";
@@ -56,10 +57,18 @@ export function createReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
+  readonly endings: Pick<Endings, "finish">;
   readonly clock: Clock;
 }): Replay {
-  const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
+  const { storage, subscriptionCache, clock, endings, recipients = createRecipients(storage) } = deps;
   const whyNot = createWhyNot({ storage, subscriptionCache, recipients });
+
+  /** Stores first that a subscription has ended a delivery: what is pending is never moved. @throws ConflictError */
+  async function ended(current: CurrentDelivery, sub: Subscription): Promise<CurrentDelivery> {
+    const over = current.delivery.status === "pending" ? asEnded(current.delivery, sub) : undefined;
+    if (over === undefined || !(await endCurrent(storage, current, over, { leased: true }))) return current;
+    return { delivery: over, text: encodeDelivery(over) };
+  }
 
   /** Reads those of an event's deliveries that can be moved. */
   async function movable(
@@ -67,12 +76,13 @@ export function createReplay(deps: {
     at: ReplayPosition,
     options: ReplayEventOptions,
   ): Promise<readonly { readonly sub: Subscription; readonly current: CurrentDelivery }[]> {
-    const read = subs.map((sub) => {
+    const read = subs.map(async (sub) => {
       const place = { id: at.eventId, keyId: sub.keyId, ordinal: at.ordinal };
-      return readCurrent(storage, place, sub.id).then((current) => ({ sub, current }));
+      const current = await readCurrent(storage, place, sub.id);
+      return { sub, current: current && (await ended(current, sub)) };
     });
     return (await Promise.all(read)).flatMap(({ sub, current }) =>
-      current !== undefined && replayable(current.delivery, sub, options) ? [{ sub, current }] : [],
+      current !== undefined && replayable(current.delivery, options) ? [{ sub, current }] : [],
     );
   }
 
@@ -88,18 +98,18 @@ export function createReplay(deps: {
     options: ReplayEventOptions,
   ): Promise<number> {
     for (let tries = subs.length > 1 ? TRIES - 1 : 0; tries < TRIES; tries++) {
-      const found = await movable(subs, at, options);
-      const keyId = found[0]?.sub.keyId;
-      const opened = keyId === undefined ? undefined : await reopening(storage, keyId, at.ordinal);
-      if (opened === undefined) return 0;
-      const now = clock.now();
-      const dueAt = dueFrom(now);
-      const replayed = found.map(async ({ sub, current: { delivery, text, line, waits } }): Promise<Replayed> => {
-        const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
-        return { delivery, was: text, next, dueAt, stale: line, waits };
-      });
-      const { changes, dues } = await commitOf(storage, await Promise.all(replayed));
       try {
+        const found = await movable(subs, at, options);
+        const keyId = found[0]?.sub.keyId;
+        const opened = keyId === undefined ? undefined : await reopening(storage, keyId, at.ordinal);
+        if (opened === undefined) return 0;
+        const now = clock.now();
+        const dueAt = dueFrom(now);
+        const replayed = found.map(async ({ sub, current: { delivery, text } }): Promise<Replayed> => {
+          const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
+          return { delivery, was: text, next, dueAt };
+        });
+        const { changes, dues } = await commitOf(storage, await Promise.all(replayed));
         await storage.commit([...changes, ...opened, ...(options.also ?? [])]);
         storage.queue.add(dues);
         return found.length;
@@ -186,17 +196,14 @@ export function createReplay(deps: {
 
     failed: createBulkReplay({
       storage,
+      endings,
       clock,
       move: async (sub, at, dueFrom) => (await move([sub], at, dueFrom, {})) > 0,
     }),
   };
 }
 
-function replayable(
-  delivery: Delivery,
-  sub: Subscription,
-  { force = false, subscriptionId }: ReplayEventOptions,
-): boolean {
+function replayable(delivery: Delivery, { force = false, subscriptionId }: ReplayEventOptions): boolean {
   switch (delivery.status) {
     case "failed":
       return true;
@@ -206,7 +213,6 @@ function replayable(
       // One that somebody cancelled goes out again only where it is meant itself.
       return delivery.reason === "cancel_requested" && (force || subscriptionId !== undefined);
     case "pending":
-      // Pending in its record, but in fact ended: its subscription was disabled since its cycle began.
-      return endedBy(sub, delivery.generation)?.status === "failed";
+      return false;
   }
 }

@@ -10,6 +10,7 @@ import {
   attemptsOf,
   deliveriesOf,
   duesOf,
+  endingKey,
   ERASED_KEYS,
   eraseKeyKey,
   eventIdsOf,
@@ -148,6 +149,7 @@ export function createKeyErasure(deps: {
       await storage.commit([row.key, passedKeyOf(row.key)].map((one) => ({ op: "delete", key: one })));
     await tryCommit(storage, [
       { op: "delete", key: healthKey(id) },
+      { op: "delete", key: endingKey(keyId, id) },
       { op: "delete", key, if: value },
     ]);
   }

@@ -73,7 +73,7 @@ export async function removeDelivery(
   for (const row of [due, holds]) if (row !== undefined) changes.push(removalOf(row.key, row.value));
   if (order === undefined) return { changes };
   const turn = { keyId, subscriptionId, order };
-  if (waits !== undefined) return { changes: [...changes, ...(await leaveSequence(storage, turn, waits))] };
+  if (waits !== undefined) return { changes: [...changes, ...(await leaveSequence(storage, turn, [waits]))] };
   if (due === undefined && holds === undefined) return { changes };
   const { changes: more, next } = await passOn(storage, turn);
   return { changes: [...changes, ...more], ...(next !== undefined && { next }) };

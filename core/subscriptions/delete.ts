@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import { loadOutlined, retryOnConflict } from "../records/optimistic-update.ts";
 import { readTexts } from "../records/damage.ts";
-import { skipAllHeld } from "../records/held.ts";
+import { endingMark, type Endings } from "../records/endings.ts";
 import { countLive } from "../records/subscription-cache.ts";
 import { encodeSubscription, isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
@@ -20,11 +20,12 @@ interface DeletionDeps {
   readonly clock: Pick<Clock, "now">;
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
+  readonly endings: Pick<Endings, "begin"> | undefined;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 }
 
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
-  const { storage, clock, abort, audit } = deps;
+  const { storage, clock, abort, endings, audit } = deps;
 
   /** Returns the tombstone's text while the deletion is not finished. */
   async function endingOf(keyId: string, id: string): Promise<string | undefined> {
@@ -49,6 +50,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
         { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
         { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
         { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
+        endingMark(gone),
         // Of a damaged one nobody knows whether it was ordered.
         ...(await forgetSequences(storage, isOutline(now) ? { ...now, ordered: true, orderBy: "" } : now, at)),
         audit(keyId, actor, { action: "subscription.deleted", target: id }),
@@ -59,7 +61,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     // nodes.
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
-    await skipAllHeld(storage, { keyId, id });
+    endings?.begin(keyId, id);
     const { ending: _ending, ...ended } = readSubscription(ending, subscriptionKey(keyId, id));
     const change = {
       op: "put",

@@ -11,6 +11,7 @@ import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
+import { endingMark, type Endings } from "../records/endings.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
 import { encodeSubscription } from "../records/subscription-record.ts";
@@ -47,6 +48,8 @@ export interface SubscriptionsDeps {
   readonly known?: (subscriptionId: string) => Promise<void>;
   /** Called when a subscription becomes active again: endpoint health and circuit breaker start from zero. */
   readonly revive?: (subscriptionId: string) => Promise<void>;
+  /** Ends in storage what waits of a subscription that no longer is active. */
+  readonly endings?: Pick<Endings, "begin">;
   /** Returns the current catalogue of event names. */
   readonly events?: () => readonly string[] | undefined;
   /** Returns the names of the transforms. @default none */
@@ -181,16 +184,17 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         const ended = now.status === "active" && next.status === "disabled";
         event = ended ? await deps.notice?.(subscriptionDisabled(next, "by_hand")) : undefined;
         const line = audit(keyId, actor, { action: "subscription.updated", target: id, detail });
-        return { next, more: [line, ...(event?.changes ?? [])] };
+        return { next, more: [line, ...(ended ? [endingMark(next)] : []), ...(event?.changes ?? [])] };
       });
       event?.committed();
+      if (next.generation > was.generation) deps.endings?.begin(keyId, id);
       if (!revived && was.status === "disabled" && next.status === "active") await revive(keyId, id);
       await deps.known?.(id);
       if (holdsUp(was) && !holdsUp(next)) await skipAllHeld(storage, next);
       return next;
     },
 
-    remove: createDeletion({ storage, clock, abort: deps.abort, audit }),
+    remove: createDeletion({ storage, clock, abort: deps.abort, endings: deps.endings, audit }),
 
     rotate: createRotation({ keys, clock, revise, drain: deps.drain, audit }),
 
@@ -204,7 +208,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         const generation = now.generation + 1;
         return {
           next: { ...now, status: "disabled", disabledReason: reason, updatedAt: clock.now(), generation },
-          more: [audit(keyId, RELAY, line), ...(event?.changes ?? [])],
+          more: [audit(keyId, RELAY, line), endingMark({ keyId, id, generation }), ...(event?.changes ?? [])],
         };
       }).catch((error: unknown) => {
         if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
@@ -213,7 +217,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revised !== undefined && revised.was !== revised.next) {
         deps.metrics?.count("subscriptions_disabled", { reason });
         event?.committed();
-        await skipAllHeld(storage, { keyId, id });
+        deps.endings?.begin(keyId, id);
       }
     },
   };

@@ -62,7 +62,7 @@ describe("of two that have read the same of a sequence, the second is refused", 
     expect(passed.next?.ordinal).toBe(ordinal(2));
     const [waits] = await storage.range("waiting:");
     const order = { sequence: 0, place: 2 };
-    await storage.commit(await leaveSequence(storage, { ...SUB, order }, waits as NonNullable<typeof waits>));
+    await storage.commit(await leaveSequence(storage, { ...SUB, order }, [waits as NonNullable<typeof waits>]));
     expect(await refused(storage, passed.changes)).toEqual(["passed", "waiting"]);
     expect((await passOn(storage, head as OrderedDue)).next?.ordinal).toBe(ordinal(3));
   });

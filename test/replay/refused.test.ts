@@ -65,6 +65,12 @@ it("a replay of an event that is erased at that moment says that it is not there
       return [];
     },
   };
-  const replay = createReplay({ storage, clock, subscriptionCache: parts.subscriptionCache, recipients: erasing });
+  const replay = createReplay({
+    storage,
+    clock,
+    subscriptionCache: parts.subscriptionCache,
+    recipients: erasing,
+    endings: parts.endings,
+  });
   await expect(replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_FOUND" });
 });

@@ -19,6 +19,7 @@ import { isFanoutQueue } from "../../model/keys.ts";
 import { chooseTransport } from "../../model/transport-choice.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
+import { createEndings } from "../../records/endings.ts";
 import { createRecipients } from "../../records/recipients.ts";
 import { createDamageReport } from "../../records/damage-report.ts";
 import { createSubscriptionCache } from "../../records/subscription-cache.ts";
@@ -135,11 +136,12 @@ function composeSend(container: Container<DeliveryPath>): void {
       createTestEvent({ send: inFlight.send, subscriptionCache, transform, clock }),
   );
   container.make("cluster", ["storage", "log"], ({ storage, log }) => createClusterMessages(storage.nodes, log));
+  container.make("endings", ["storage", "recipients", "statsCollector", "log", "metrics"], createEndings);
   container.make(
     "subscriptions",
     [
       ...(["plan", "storage", "clock", "metrics", "keys", "guard", "transports"] as const),
-      ...(["catalogue", "publisher", "cluster", "transforms"] as const),
+      ...(["catalogue", "publisher", "cluster", "endings", "transforms"] as const),
     ],
     ({ plan, guard, transports, catalogue, publisher, cluster, transforms, ...base }) =>
       createSubscriptions({
@@ -162,11 +164,10 @@ function composeSend(container: Container<DeliveryPath>): void {
 
 /** From a due delivery to its stored outcome. */
 function composeDeliver(container: Container<DeliveryPath>): void {
-  container.make("slots", ["plan", "storage", "clock"], ({ plan, storage: { queue }, clock }) => {
-    const { concurrency, perSubscription } = plan.delivery;
+  container.make("slots", ["plan", "storage", "clock"], ({ plan: { delivery }, storage: { queue }, clock }) => {
     // A hold that cannot be lifted ends by itself.
     const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
-    return createSlots({ total: concurrency, perSubscription, clock, lift });
+    return createSlots({ total: delivery.concurrency, perSubscription: delivery.perSubscription, clock, lift });
   });
   container.make("retryAfter", ["clock"], ({ clock }) => createRetryAfter(clock));
   container.make(
@@ -190,8 +191,8 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   container.make(
     "statsQuery",
     ["statsCollector", "storage", "subscriptionCache", "circuitBreaker", "clock"],
-    ({ statsCollector: collector, circuitBreaker: health, subscriptionCache, storage, clock }) =>
-      createStatsQuery({ collector, storage, subscriptionCache, health, clock }),
+    ({ statsCollector: collector, circuitBreaker: health, ...base }) =>
+      createStatsQuery({ collector, health, ...base }),
   );
   container.make(
     "deliver",
@@ -245,5 +246,5 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         log,
       }),
   );
-  container.make("sweeper", ["storage", "clock", "log", "metrics"], createSweeper);
+  container.make("sweeper", ["storage", "endings", "clock", "log"], createSweeper);
 }

@@ -37,15 +37,15 @@ export function composeHistory(container: Container<DeliveryPath>): void {
   container.make("history", RECORDS, (parts) => createHistory(recordsOf(parts)));
   container.make("attemptHistory", RECORDS, (parts) => createAttemptHistory(recordsOf(parts)));
   container.make("attemptSearch", RECORDS, (parts) => createAttemptSearch(recordsOf(parts)));
-  container.make("replay", [...RECORDS, "metrics"], (parts) =>
-    countedReplay(createReplay(recordsOf(parts)), parts.metrics, "api"),
+  container.make("replay", [...RECORDS, "endings", "metrics"], ({ endings, metrics, ...parts }) =>
+    countedReplay(createReplay({ ...recordsOf(parts), endings }), metrics, "api"),
   );
   container.make("pendingDeliveries", [...RECORDS, "metrics"], (parts) =>
     countedPending(createPendingDeliveries(recordsOf(parts)), parts.metrics),
   );
-  container.make("replayJob", [...RECORDS, "metrics"], (parts) => {
-    const records = recordsOf(parts);
-    return createReplayJob({ ...records, replay: countedReplay(createReplay(records), parts.metrics, "job") });
+  container.make("replayJob", [...RECORDS, "endings", "metrics"], ({ endings, metrics, ...parts }) => {
+    const replay = createReplay({ ...recordsOf(parts), endings });
+    return createReplayJob({ ...recordsOf(parts), replay: countedReplay(replay, metrics, "job") });
   });
   container.make("eventErasure", [...RECORDS, "cluster", "log"], ({ cluster, log, ...parts }) => {
     const { storage, clock, subscriptionCache } = parts;

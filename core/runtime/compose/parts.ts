@@ -28,6 +28,7 @@ import type { NoticeWatch } from "../../publish/notice-watch.ts";
 import type { EventChecks } from "../../publish/event-checks.ts";
 import type { FanoutBounds } from "../../publish/write-event.ts";
 import type { AuditTrail } from "../../records/audit-trail.ts";
+import type { Endings } from "../../records/endings.ts";
 import type { Recipients } from "../../records/recipients.ts";
 import type { SubscriptionCache } from "../../records/subscription-cache.ts";
 import type { Told } from "../../records/subscription-record.ts";
@@ -93,6 +94,7 @@ export interface DeliveryPath extends PathPorts {
   readonly transforming: Transforming;
   readonly testEvent: SendTestEvent;
   readonly cluster: ClusterMessages;
+  readonly endings: Endings;
   readonly subscriptions: Subscriptions;
   readonly slots: Slots;
   readonly retryAfter: RetryAfter;

@@ -6,9 +6,9 @@ import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey, dueKey, snapshotKey } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
-import { isDamage, readText } from "../records/damage.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
-import type { Recipients } from "../records/recipients.ts";
+import { isDamage, readText } from "./damage.ts";
+import { decodeDelivery } from "./delivery-records.ts";
+import type { Recipients } from "./recipients.ts";
 
 /**
  * @returns `undefined` when only the acceptance has been written: no attempt and no replay. One that goes in order has a
