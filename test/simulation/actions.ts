@@ -4,13 +4,14 @@ import { Problem } from "../../core/model/problem.ts";
 import { ordinals } from "../../core/model/ids.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
 import { skipAllHeld } from "../../core/records/held.ts";
+import { matches } from "./ended.ts";
 import { isErased, mayGo, type Erasure } from "./erasures.ts";
 import { FILTER } from "./filters.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
 import { ORDER_BY, type Ordering } from "./order.ts";
-import { fail } from "./violation.ts";
+import { fail, Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
 const ACTOR = { sub: "tester" };
@@ -49,6 +50,8 @@ export interface Deeds {
   replayAll(sub: KnownSubscription): Promise<void>;
   /** Lets those behind a held delivery go on. */
   skip(keyId: string, subscriptionId: string): Promise<void>;
+  /** Disables it and enables it again: what waits for a later attempt has ended. */
+  renew(keyId: string, subscriptionId: string): Promise<void>;
   /** Erases an event that was accepted. */
   erase(): Promise<void>;
   eraseKey(): Promise<void>;
@@ -237,8 +240,12 @@ export function deeds(place: DeedsIn): Deeds {
       if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
         return;
       say(`replay all that failed at ${sub.id}`);
+      await matches(node.parts, subscription);
       await node.parts.replay.failed({ subscription, limit: REPLAYED, perSecond: random.pick(PACES) });
-    }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
+    }).catch((error: unknown) => {
+      if (error instanceof Violation) throw error;
+      say(`replay failed: ${String(error)}`);
+    });
   }
 
   async function skip(keyId: string, id: string): Promise<void> {
@@ -247,6 +254,18 @@ export function deeds(place: DeedsIn): Deeds {
       const skipped = await skipAllHeld(parts.storage, { keyId, id });
       if (skipped.length > 0) say(`skip ${skipped.map(({ row }) => row?.eventId).join(" ")} at ${id}`);
     }).catch((error: unknown) => say(`skipping failed: ${String(error)}`));
+  }
+
+  async function renew(keyId: string, id: string): Promise<void> {
+    const sub = subscriptions.get(id);
+    const asked = world.now();
+    sub?.ordering?.releasedAt.push(asked);
+    for (const quiet of sub?.quiet ?? []) quiet.over = Math.min(quiet.over, asked);
+    say(`renew ${id}`);
+    for (const status of ["disabled", "active"] as const)
+      await ask((node) => node.parts.subscriptions.update(keyId, id, { status }, ACTOR)).catch((error: unknown) =>
+        say(`renewing ${id} failed: ${String(error)}`),
+      );
   }
 
   async function erase(): Promise<void> {
@@ -313,5 +332,5 @@ export function deeds(place: DeedsIn): Deeds {
     say(`the erasure of ${keyId} has begun`);
   }
 
-  return { publish, subscribe, change, replay, replayAll, skip, erase, eraseKey };
+  return { publish, subscribe, change, replay, replayAll, skip, renew, erase, eraseKey };
 }

@@ -3,6 +3,9 @@ import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { deeds, REPLAY_MS } from "./actions.ts";
 import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
+import { checkEnded, matches } from "./ended.ts";
+import { parseDue, parseSubscriptionKey } from "../../core/model/keys.ts";
+import { decodeSubscription } from "../../core/records/subscription-record.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
@@ -55,7 +58,7 @@ export function simulate(seed: number, kind: SimKind, telling = false, real: Sim
   return seeded(seed, async () => {
     const made = world(seed, telling);
     try {
-      return await life(made, kind, real);
+      return await life(made, kind, real, seed % 4 === 0);
     } catch (error) {
       if (!(error instanceof Violation)) throw error;
       const story = telling ? `\n${made.story.join("\n")}` : "";
@@ -64,7 +67,8 @@ export function simulate(seed: number, kind: SimKind, telling = false, real: Sim
   });
 }
 
-async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Promise<Ran> {
+/** @param days whether retries wait for days: at last all subscriptions are disabled and enabled, which ends what waits */
+async function life(world: World, kind: SimKind, { redis, folder }: SimReal, days: boolean): Promise<Ran> {
   const { random, say } = world;
   const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
   /** One process, in which a lease lasts until its holder ends. */
@@ -97,14 +101,16 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       perSubscription: random.pick([1, 4]),
       holdMs: random.pick([0, 30_000, 600_000]),
     },
-    retry: random.chance(0.2)
-      ? scheduleOf(kind === "redis" ? [60_000, 10, 5_000, 60_000] : [60_000, 10, 7_200_000, 5_000])
-      : {
-          attempts: 5,
-          firstDelayMs: random.pick([10, 5_000]),
-          factor: 4,
-          maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
-        },
+    retry: days
+      ? scheduleOf([86_400_000, 10, 86_400_000, 5_000])
+      : random.chance(0.2)
+        ? scheduleOf(kind === "redis" ? [60_000, 10, 5_000, 60_000] : [60_000, 10, 7_200_000, 5_000])
+        : {
+            attempts: 5,
+            firstDelayMs: random.pick([10, 5_000]),
+            factor: 4,
+            maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
+          },
   };
   // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
   const crowds = random.chance(0.3);
@@ -121,7 +127,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   let healed = false;
   let broken: Error | undefined;
 
-  const { publish, subscribe, change, replay, replayAll, skip, erase, eraseKey } = deeds({
+  const { publish, subscribe, change, replay, replayAll, skip, renew, erase, eraseKey } = deeds({
     ...{ world, net, nodes, published, subscriptions, erasures, unknownSecret },
     healed: () => healed,
   });
@@ -252,12 +258,24 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     met: new Map<string, number>(),
   };
   const deadline = healedAt + REST_MS;
+  const ended = new Map<string, number>();
   let rows = await rowsNow();
-  const busy = (): boolean => ["due:", "waiting:", "erasing:", "erasekey:"].some((prefix) => rows.count(prefix) > 0);
+  const busy = (): boolean =>
+    ["due:", "waiting:", "ending:", "erasing:", "erasekey:"].some((prefix) => rows.count(prefix) > 0);
   while ((busy() || world.now() < healedAt + FINISHED_MS) && world.now() < deadline && broken === undefined) {
     // Also of those whose making was never answered.
     for (const { key, value } of rows.range("held:", { limit: 1_000 }))
       task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
+    // What a replay has begun may fail once more before all is well.
+    if (days)
+      for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
+        const { keyId, id } = parseSubscriptionKey(key);
+        const { deletedAt } = decodeSubscription(value, key);
+        const tried = rows
+          .range(`due:${id}:`, { limit: 1_000 })
+          .some((row) => parseDue(row.key, row.value).attempts > 0);
+        if (deletedAt === undefined && tried) task(() => renew(keyId, id));
+      }
     await world.run(world.now() + 20_000, over);
     rows = await rowsNow();
     checkOverdue({
@@ -267,11 +285,18 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       now: world.now(),
       ...due,
     });
+    checkEnded(rows, world.now(), ended, due.leaseMs);
     checkFinished(rows, world.now() - healedAt);
     noteDone(rows, world.now(), witness);
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);
+  for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
+    const sub = decodeSubscription(value, key);
+    const [node] = nodes.values();
+    if (sub.deletedAt === undefined && sub.status === "active" && node !== undefined)
+      await within(matches(node.parts, sub));
+  }
   await checkData(rows);
   noteDone(rows, world.now(), witness);
   const grace = alone ? 0 : CALL_MS;
