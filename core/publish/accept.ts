@@ -17,7 +17,7 @@ import type { Narrowed } from "./apply-filters.ts";
 import { createNotices, type Notices } from "./notices.ts";
 import { createOperational, type OperationalEvents } from "./operational.ts";
 import { createPlacing, ORDER_ROUNDS, type SequenceTurn } from "./ordered.ts";
-import type { EventChecks } from "./event-checks.ts";
+import type { EventCheck } from "./event-checks.ts";
 import { reportAccepted } from "./report-accepted.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
@@ -43,7 +43,7 @@ interface PublisherDeps extends AdmissionDeps {
   /** The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes. */
   readonly events?: () => readonly string[] | undefined;
   /** Judges data by the schemas of the config as they are now; `undefined`: no type has one. */
-  readonly checks?: () => EventChecks | undefined;
+  readonly checks?: () => EventCheck | undefined;
   readonly metrics: Metrics;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;

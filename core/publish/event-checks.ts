@@ -11,9 +11,3 @@ interface Mismatch {
  * time in proportion to the data, whatever the data is.
  */
 export type EventCheck = (type: string, data: unknown) => Mismatch | undefined;
-
-/** Judges data by the schema of its type. */
-export interface EventChecks {
-  /** Begins with a publication, which has its own share of time. */
-  begin(): EventCheck;
-}

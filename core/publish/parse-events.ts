@@ -9,7 +9,7 @@ import { MAX_DEPTH, members } from "../model/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../model/time.ts";
-import type { EventCheck, EventChecks } from "./event-checks.ts";
+import type { EventCheck } from "./event-checks.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
@@ -53,12 +53,11 @@ const immediate = (): Promise<void> => new Promise((turned) => void setImmediate
 export function parseEvents(
   publications: readonly Publication[],
   catalogue: ReadonlySet<string> | undefined,
-  checks?: EventChecks,
+  check?: EventCheck,
   turn = immediate,
 ): MaybePromise<readonly ParsedEvent[]> {
   const findings: Findings = { large: [], unreadable: [], wrong: [] };
   const drafts: ParsedEvent[] = [];
-  const check = checks?.begin();
   const rest = publications[Symbol.iterator]();
 
   /** @returns whether all is read */

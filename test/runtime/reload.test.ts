@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createCatalogue, createReload, type Reloadable } from "../../core/runtime/compose/reload.ts";
-import type { EventChecks } from "../../core/publish/event-checks.ts";
+import type { EventCheck } from "../../core/publish/event-checks.ts";
 import { quietLog } from "../support/quiet.ts";
 import { startCommand, type Running } from "../support/command.ts";
 
@@ -45,7 +45,7 @@ describe("a reload", () => {
 });
 
 describe("schemas of event types that a reload brings", () => {
-  const checks = (): EventChecks => ({ begin: () => () => undefined });
+  const checks = (): EventCheck => () => undefined;
   const types = (description: string) => ({
     events: ["a"],
     eventTypes: { a: { description, validate: "warn" } as const },
@@ -53,8 +53,8 @@ describe("schemas of event types that a reload brings", () => {
 
   it("judge once they are compiled, and the latest ones stay", async () => {
     const [old, early, late] = [checks(), checks(), checks()];
-    const compiling: ((made: EventChecks) => void)[] = [];
-    const compile = () => new Promise<EventChecks>((done) => compiling.push(done));
+    const compiling: ((made: EventCheck) => void)[] = [];
+    const compile = () => new Promise<EventCheck>((done) => compiling.push(done));
     const catalogue = createCatalogue(types("first"), old, compile, quietLog());
     catalogue.replace(types("second"));
     catalogue.replace(types("third"));

@@ -25,7 +25,7 @@ import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Publisher } from "../../publish/accept.ts";
 import type { NoticeWatch } from "../../publish/notice-watch.ts";
-import type { EventChecks } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/event-checks.ts";
 import type { FanoutBounds } from "../../publish/write-event.ts";
 import type { AuditTrail } from "../../records/audit-trail.ts";
 import type { Endings } from "../../records/endings.ts";
@@ -68,7 +68,7 @@ export interface PathPorts {
   /** Runs the transforms of the config; without it there are none. */
   readonly transforms?: Transforms | undefined;
   /** Judges data by the schemas of the config; without it no type is checked. */
-  readonly eventChecks?: EventChecks | undefined;
+  readonly eventChecks?: EventCheck | undefined;
   /** The place of this node, where the process has several. */
   readonly thread?: ThreadPlace | undefined;
 }

@@ -5,7 +5,7 @@ import type { Transforms } from "../transforms/transforms.ts";
 import type { EventTypes } from "../../model/event-type.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { EventChecks } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/event-checks.ts";
 
 /** The parts of a plan that a reload takes over. */
 export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "eventTypes" | "log"> & {
@@ -26,7 +26,7 @@ export interface Catalogue {
   /** What is known of the types, by name. The same object until it is replaced. */
   readonly types: () => EventTypes | undefined;
   /** Judges data by the schemas of the types; `undefined`: no type is checked. */
-  readonly checks: () => EventChecks | undefined;
+  readonly checks: () => EventCheck | undefined;
   /** Names and types count at once. Their schemas follow when they are compiled; until then the old ones judge. */
   replace(next: Pick<Plan, "events" | "eventTypes">): void;
 }
@@ -37,8 +37,8 @@ export interface Catalogue {
  */
 export function createCatalogue(
   first: Pick<Plan, "events" | "eventTypes">,
-  checks: EventChecks | undefined,
-  compile: (types: EventTypes | undefined) => Promise<EventChecks | undefined>,
+  checks: EventCheck | undefined,
+  compile: (types: EventTypes | undefined) => Promise<EventCheck | undefined>,
   log: Log,
 ): Catalogue {
   let current = first;

@@ -4,10 +4,6 @@ import type { EventTypes, JsonSchema } from "../../model/event-type.ts";
 import { dataProblem, namesIn, type DataProblem } from "./data-problem.ts";
 import { checkBounds, SchemaFault } from "./schema-bounds.ts";
 import { createValidator } from "./validator.ts";
-import { patternBudget } from "./pattern.ts";
-
-/** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
-const MOST_PATTERN_STEPS = 20_000_000;
 
 interface TypeProblem {
   readonly type: string;
@@ -19,16 +15,12 @@ interface TypeProblem {
 interface CompiledTypes {
   /** What is wrong with each type that cannot be used. */
   readonly problems: readonly TypeProblem[];
-  /**
-   * Begins with a publication, which has its own steps. What it returns says what is wrong with the data of an event of
-   * this type; `undefined` also where the type has no schema.
-   */
-  begin(): (type: string, data: unknown) => DataProblem | undefined;
+  /** Says what is wrong with the data of an event of this type; `undefined` also where the type has no schema. */
+  problem(type: string, data: unknown): DataProblem | undefined;
 }
 
 export async function compileEventTypes(types: EventTypes): Promise<CompiledTypes> {
   const problems: TypeProblem[] = [];
-  const budget = patternBudget();
   const sound: (readonly [string, AnySchema])[] = [];
   const extensions = new Set<string>();
   const note = (type: string, place: "schema" | "example", error: unknown): void => {
@@ -46,7 +38,7 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
     }
   }
   const compiled = new Map<string, ValidateFunction>();
-  const ajv = sound.length === 0 ? undefined : await createValidator(budget, extensions);
+  const ajv = sound.length === 0 ? undefined : await createValidator(extensions);
   for (const [type, schema] of sound) {
     try {
       if (ajv === undefined) continue;
@@ -55,40 +47,26 @@ export async function compileEventTypes(types: EventTypes): Promise<CompiledType
       compiled.set(type, validate);
       const { example } = types[type] ?? {};
       if (example === undefined) continue;
-      budget.left = MOST_PATTERN_STEPS;
       const found = problemOf(validate, example, "data");
       if (found !== undefined) note(type, "example", `does not match the schema: ${found.path} ${found.message}`);
     } catch (error) {
       note(type, "schema", error);
-    } finally {
-      budget.left = Number.POSITIVE_INFINITY;
     }
   }
 
   function problemOf(validate: ValidateFunction, data: unknown, at: string): DataProblem | undefined {
-    const matches = validate(data);
-    // Without steps a pattern matches nothing, which satisfies a `not`: then no verdict counts.
-    if (matches && budget.left > 0) return undefined;
-    const found = matches ? { path: at, message: "cannot be judged" } : dataProblem(validate.errors, at);
+    if (validate(data)) return undefined;
+    const found = dataProblem(validate.errors, at);
     // A validator holds its last finding, and the data with it.
     validate.errors = null;
-    if (budget.left > 0) return found;
-    return { path: found.path, message: `${found.message} (the patterns of this publication take too many steps)` };
+    return found;
   }
 
   return {
     problems,
-    begin() {
-      // Publications take turns, and the validators know one budget: it is this one's while its data is judged.
-      let left = MOST_PATTERN_STEPS;
-      return (type, data) => {
-        const validate = compiled.get(type);
-        if (validate === undefined) return undefined;
-        budget.left = left;
-        const found = problemOf(validate, data, "data");
-        left = budget.left;
-        return found;
-      };
+    problem(type, data) {
+      const validate = compiled.get(type);
+      return validate === undefined ? undefined : problemOf(validate, data, "data");
     },
   };
 }

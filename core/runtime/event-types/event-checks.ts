@@ -2,7 +2,7 @@
 import type { EventTypes } from "../../model/event-type.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
-import type { EventChecks } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/event-checks.ts";
 import { compileEventTypes } from "./compile.ts";
 
 /** A type whose events differ is logged once in this time, ms. */
@@ -21,7 +21,7 @@ interface Around {
 export async function createEventChecks(
   types: EventTypes | undefined,
   around: Around,
-): Promise<EventChecks | undefined> {
+): Promise<EventCheck | undefined> {
   const checked = Object.entries(types ?? {}).filter(([, one]) => one.schema !== undefined && one.validate !== "off");
   if (checked.length === 0) return undefined;
   const compiled = await compileEventTypes(Object.fromEntries(checked));
@@ -39,18 +39,13 @@ export async function createEventChecks(
     log.warn("an event does not match the schema of its type, and passes", { type, path });
   }
 
-  return {
-    begin() {
-      const mismatch = compiled.begin();
-      return (type, data) => {
-        const found = mismatch(type, data);
-        if (found === undefined) return undefined;
-        const passes = warns.has(type);
-        metrics.count("schema_mismatches", { result: passes ? "warned" : "refused" });
-        if (!passes) return found;
-        tell(type, found.path);
-        return undefined;
-      };
-    },
+  return (type, data) => {
+    const found = compiled.problem(type, data);
+    if (found === undefined) return undefined;
+    const passes = warns.has(type);
+    metrics.count("schema_mismatches", { result: passes ? "warned" : "refused" });
+    if (!passes) return found;
+    tell(type, found.path);
+    return undefined;
   };
 }

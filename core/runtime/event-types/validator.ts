@@ -4,15 +4,14 @@
  * has as `valueOf` or `toString`.
  */
 import type { Ajv2020 } from "ajv/dist/2020.js";
-import { createPattern, type PatternBudget } from "./pattern.ts";
 
 /** Keywords of OpenAPI that describe and do not check. */
 const ANNOTATIONS = ["example", "externalDocs", "xml", "discriminator"];
 
 /** Loads the library, which a relay without schemas never does. @param extensions keywords that check nothing */
-export async function createValidator(budget: PatternBudget, extensions: Iterable<string>): Promise<Ajv2020> {
-  const { Ajv2020 } = await import("ajv/dist/2020.js");
-  const linear = Object.assign((pattern: string) => createPattern(pattern, budget), { code: "linearPattern" });
+export async function createValidator(extensions: Iterable<string>): Promise<Ajv2020> {
+  const [{ Ajv2020 }, { createPattern }] = await Promise.all([import("ajv/dist/2020.js"), import("./pattern.ts")]);
+  const linear = Object.assign((pattern: string) => createPattern(pattern), { code: "linearPattern" });
   const ajv = new Ajv2020({
     // One problem an event: to find all of them takes time that a publisher could choose.
     allErrors: false,
