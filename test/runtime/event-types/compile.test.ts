@@ -214,7 +214,7 @@ describe("no data makes a schema slow", () => {
     ],
   ])("through %s", async (_, schema, data) => {
     const compiled = await compileEventTypes(typed(schema));
-        // Of the processor: what else the machine does is no matter.
+    // Of the processor: what else the machine does is no matter.
     const began = process.cpuUsage();
     compiled.problem("deposit:paid", data);
     expect(process.cpuUsage(began).user).toBeLessThan(20_000_000);
