@@ -12,7 +12,6 @@ import type { Clock } from "../ports/clock.ts";
 import type { Reply, Transport } from "../ports/transport.ts";
 import { excerptText } from "./excerpt.ts";
 import type { CachedEvent } from "./event-cache.ts";
-import { createTroubled } from "./troubled.ts";
 
 /** What sending needs of the signing room. */
 interface Sign {
@@ -44,7 +43,6 @@ export function createSend(deps: {
   readonly timeoutMs: number;
 }): Send {
   const { transportOf, signer, clock } = deps;
-  const troubled = createTroubled();
 
   return async (sub, { event, body }, { cycle, number }, signal) => {
     const transport = transportOf(sub.url);
@@ -56,14 +54,12 @@ export function createSend(deps: {
     const { id: subscriptionId, url } = sub;
     const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
     const credentials = signer.credentials(sub);
-    const base = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };
-    const request = troubled.has(subscriptionId) ? { ...base, troubled: true } : base;
+    const request = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };
     const reply: Reply =
       typeof transport === "string"
         ? { kind: "error", error: "protocol", detail: transport }
         : await transport.send(credentials === undefined ? request : { ...request, credentials }, signal);
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
-    troubled.note(subscriptionId, reply, durationMs);
     const made = { cycle, number, startedAt, durationMs };
     if (reply.kind === "error") return { reply, attempt: { ...made, error: reply.error, detail: reply.detail } };
     if (reply.kind === "unavailable") return { reply, attempt: { ...made, error: "connect", detail: reply.detail } };

@@ -19,8 +19,6 @@ export interface TransportRequest {
   readonly messageId: string;
   /** What the subscription proves itself with, in clear. The same object until the subscription changes. */
   readonly credentials?: Credentials;
-  /** The last attempt for this subscription failed, or took a second or longer. */
-  readonly troubled?: boolean;
 }
 
 /** What the receiver answered, or the stage at which the request failed. A plain value, never an exception. */
@@ -62,12 +60,6 @@ export interface Transport {
    * then gets them as they are; otherwise each request has a copy of its own. @default false
    */
   readonly keepsBody?: boolean;
-  /**
-   * True: where many requests are `troubled`, the relay sets the plug-in up once more in a thread of its own, with the same
-   * options but without storage, keys and metrics, and sends them there. So nothing may depend on one of the two seeing all
-   * requests. @default false
-   */
-  readonly separable?: boolean;
   /** Port of a URL that names none. The guard uses it where there is no `problems`. @default 443 */
   readonly defaultPort?: number;
   /**

@@ -89,7 +89,6 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
       schemes: ["https"],
       takesCredentials: true,
       keepsBody: true,
-      separable: true,
       ...(readiness && { readiness }),
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../config/load.ts";
-import { sideThreadSpawner } from "../../core/cli/support/node-threads.ts";
+import { threadSpawner } from "../../core/cli/support/node-threads.ts";
 import { createLink } from "../../core/runtime/threads/link.ts";
 import { testFolder } from "../support/folder.ts";
 
@@ -21,8 +21,8 @@ describe("a thread of a process whose config", () => {
     const { plan } = await loadConfig(by);
     write(after);
     const { port1, port2 } = new MessageChannel();
-    const spawn = sideThreadSpawner(plan, by, () => undefined);
-    const thread = await spawn({ transports: [0], control: port2 }, [port2]);
+    const place = { index: 0, count: 1, storage: undefined, port: undefined, feed: "feed", readable: false };
+    const thread = threadSpawner(plan, by)({ ...place, control: port2 }, [port2]);
     try {
       const started = createLink(port1, () => undefined).call("start", []);
       return await started.then(
@@ -44,6 +44,8 @@ describe("a thread of a process whose config", () => {
   });
 
   it("has other limits by now starts: those may change", async () => {
-    expect(await startLater("limits: {}", `limits: { "*": false }`)).toBe("started");
+    expect(await startLater("server: { port: 0 }, limits: {}", `server: { port: 0 }, limits: { "*": false }`)).toBe(
+      "started",
+    );
   });
 });

@@ -5,8 +5,6 @@ import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { Relay, SetupContext } from "../../runtime/compose/compose.ts";
-import type { ProcessLog } from "../../runtime/observability/index.ts";
-import type { SpawnSideThread } from "../../runtime/side-thread/side-thread.ts";
 import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import { type Command, CONFIG_OPTIONS } from "../support/command.ts";
@@ -87,8 +85,7 @@ export async function runRelay(
   const log = createLog(plan.log.level);
   const { transformSpawner } = await import("../support/transform-processes.ts");
   const transforms = by && transformSpawner(by);
-  const sideThread = by && sideSpawner(plan, by, log);
-  const parts = { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms, sideThread };
+  const parts = { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms };
   const threads = by === undefined ? 1 : await threadsOf(plan, log);
   const relay =
     by === undefined || threads === 1 ? await oneNode(plan, parts) : await severalNodes(plan, threads, parts, by, io);
@@ -146,14 +143,6 @@ export async function runRelay(
     void io.clock.sleep(io.clock.now() + STUCK_MS).then(() => void (io.stderr.writableLength > 0 && process.exit()));
   }
 }
-
-/** Loads what starts a side thread when one is needed. */
-const sideSpawner =
-  (plan: Plan, by: StartedBy, { addLines }: ProcessLog): SpawnSideThread =>
-  async (start, ports) => {
-    const { sideThreadSpawner } = await import("../support/node-threads.ts");
-    return await sideThreadSpawner(plan, by, addLines)(start, ports);
-  };
 
 /** How many threads run a node: one where the system lets no port be shared. */
 async function threadsOf(plan: Plan, log: Log): Promise<number> {

@@ -24,7 +24,6 @@ import { loadWebhookKeys } from "../keys/webhook-keys.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
 import { startOf, type Starting } from "../plugin-faults.ts";
-import { createSideThread } from "../side-thread/side-thread.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
 import { isFirst } from "../threads/node-thread.ts";
@@ -125,14 +124,9 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
         letGo(plugin, () => observer.dispose?.());
         observers.push({ name: plugin.name, observer });
       }
-      const { sideThread: spawn } = around;
-      const side = spawn && createSideThread({ spawn, clock, log });
-      closing.unshift(() => side?.stop());
       const transports: Transport[] = [];
-      for (const [place, plugin] of plan.transports.entries()) {
-        const transport = await open(plugin, (opened, ...rest) =>
-          containTransport(side?.beside(opened, place) ?? opened, ...rest, hide),
-        );
+      for (const plugin of plan.transports) {
+        const transport = await open(plugin, (opened, ...rest) => containTransport(opened, ...rest, hide));
         letGo(plugin, () => transport.dispose());
         transports.push(transport);
       }

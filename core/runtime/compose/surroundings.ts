@@ -8,7 +8,6 @@ import { createFetch } from "../fetch.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import type { ContextParts } from "../plugin-context.ts";
 import { createSecretOptions } from "../secret-options.ts";
-import type { SpawnSideThread } from "../side-thread/side-thread.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";
 import { StartError } from "../../model/errors.ts";
@@ -23,8 +22,6 @@ export interface SetupContext {
   readonly thread?: ThreadPlace;
   /** Starts processes for the transforms of the config. Without it a config may have none. */
   readonly transforms?: SpawnTransforms;
-  /** Starts a thread for the requests of troubled subscriptions. Without it all requests are sent in this thread. */
-  readonly sideThread?: SpawnSideThread;
   /** Where secret options are read. @default the process's */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
@@ -48,7 +45,7 @@ const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk
 /** @throws StartError when the data folder cannot be made, or the authorities not be read */
 export async function openSurroundings(
   plan: Plan,
-  { env = process.env, ...around }: Omit<SetupContext, "thread" | "transforms" | "sideThread">,
+  { env = process.env, ...around }: Omit<SetupContext, "thread" | "transforms">,
 ): Promise<Surroundings> {
   const { dataDir, configDir } = plan;
   makeDataDir(dataDir);

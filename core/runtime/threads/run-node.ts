@@ -5,7 +5,6 @@ import type { Plan } from "../../ports/plan.ts";
 import { composeRelay, type NodeRelay, type Started } from "../compose/compose.ts";
 import type { Reloadable } from "../compose/reload.ts";
 import { createLog, createMetrics, type MetricsSnapshot, type RelayLog } from "../observability/index.ts";
-import type { SpawnSideThread } from "../side-thread/side-thread.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";
 import { keepHeapTidy } from "../v8-settings.ts";
 import { createLink } from "./link.ts";
@@ -27,7 +26,6 @@ export function runNode(given: {
   readonly clock: Clock;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly transforms: SpawnTransforms;
-  readonly sideThread: (plan: Plan) => SpawnSideThread;
 }): void {
   const { start, parent, load, clock, env, transforms } = given;
   const { index, count, feed } = start;
@@ -37,8 +35,7 @@ export function runNode(given: {
   let running: { readonly relay: NodeRelay; readonly log: RelayLog } | undefined;
 
   async function begin(): Promise<Started> {
-    const read = await load();
-    const plan = threadPlan(read, start, clock);
+    const plan = threadPlan(await load(), start, clock);
     const log = createLog(plan.log.level, {
       write: (lines) => parent.postMessage(lines),
       readable: start.readable,
@@ -51,7 +48,6 @@ export function runNode(given: {
       metrics: { ...metrics, text: () => link.call<string>("metrics", []) },
       env,
       transforms,
-      sideThread: given.sideThread(read),
       thread: { index, count, feed, state: () => state },
     });
     running = { relay, log };
