@@ -5,7 +5,7 @@ import type { Plugin } from "../core/ports/plugin.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
 import { sameRoute } from "../core/model/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
-import { thrownText } from "../core/runtime/contain/thrown.ts";
+import { thrownText } from "../core/runtime/plugin/thrown.ts";
 import { createSecretOptions, secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 

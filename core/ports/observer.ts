@@ -30,7 +30,7 @@ export type SendAttempt = (
 
 /**
  * Every member may be left out. `accepted`, `attempted` and `refused` are called on the path of each event: they return
- * at once and wait for nothing. One that throws is logged, and the relay continues. What they are given is frozen.
+ * at once and wait for nothing. One that throws is logged, and the relay continues. They change nothing of what they are given.
  */
 export interface Observer {
   /** An event and its deliveries are stored. Called once for each event, on the node that accepted it. */
@@ -46,12 +46,11 @@ export interface Observer {
    */
   refused?(code: LimitCode | "PROVIDER_BACKPRESSURE", keyId: string | undefined): void;
   /**
-   * Wraps how events are accepted from the sources; called once, at the start. The wrapper calls `next` once, before it
-   * returns, with the request, in which it may replace `traceparent`. The publisher gets the answer of `next`.
+   * Wraps how events are accepted from the sources; called once, at the start. The wrapper calls `next` once, with the request, in which it may replace `traceparent`. The publisher gets what the wrapper returns: the answer of `next`.
    */
   wrapAccept?(next: Accept): Accept;
   /**
-   * Wraps how an attempt is sent; called once, at the start. The wrapper calls `next` once, before it returns; the
+   * Wraps how an attempt is sent; called once, at the start. The wrapper calls `next` once, and returns its answer; the
    * `traceparent` of the event that it passes on is what the receiver gets.
    */
   wrapSend?(next: SendAttempt): SendAttempt;

@@ -3,6 +3,7 @@ import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
+import { bound } from "./bound.ts";
 
 /** The same storage, with `commit` and `queue.settle` timed and counted. */
 export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics): Storage {
@@ -27,18 +28,4 @@ export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">
       settle: (lease, changes, then) => watch(changes.length, queue.settle(lease, changes, then)),
     }),
   });
-}
-
-/** `target` with some members replaced. Methods keep their own `this`, as a plug-in may be an instance of a class. */
-export function bound<T extends object>(target: T, over: Partial<T>): T {
-  const made: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(over));
-  for (let at: object = target; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at) as object) {
-    for (const name of Object.getOwnPropertyNames(at)) {
-      if (name === "constructor" || name in made) continue;
-      const value: unknown = target[name as keyof T];
-      if (typeof value === "function") made[name] = (value as (...args: unknown[]) => unknown).bind(target);
-      else Object.defineProperty(made, name, { enumerable: true, get: () => target[name as keyof T] });
-    }
-  }
-  return made as T;
 }

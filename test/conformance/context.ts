@@ -14,7 +14,7 @@ import type { Connect, ConnectTarget, LogFields, Metrics, Plugin, PluginContext 
 import { createFetch } from "../../core/runtime/fetch.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { METRIC_TABLE } from "../../core/runtime/observability/metric-table.ts";
-import { contextOf } from "../../core/runtime/plugin-context.ts";
+import { contextOf } from "../../core/runtime/plugin/context.ts";
 import { createSecretOptions } from "../../core/runtime/secret-options.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";

@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import { createPublisher } from "../../core/publish/accept.ts";
 import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { contextOf } from "../../core/runtime/plugin-context.ts";
+import { contextOf } from "../../core/runtime/plugin/context.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { spool } from "../../plugins/source/spool.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";

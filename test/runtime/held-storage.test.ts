@@ -1,5 +1,4 @@
 // The storage that the threads of a process share: its faults are its own, as they are where one thread has it.
-import { AsyncResource } from "node:async_hooks";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Plan } from "../../core/ports/plan.ts";
@@ -53,11 +52,11 @@ describe("a storage that several threads share", () => {
       });
   });
 
-  it("is named for what it throws, and for what it answers that its port does not allow", async () => {
+  it("is named for what it throws", async () => {
     const { log, held } = hold((storage) => ({
       ...storage,
       commit: () => Promise.reject(new Error("broken")),
-      getMany: () => Promise.resolve("nothing"),
+      getMany: () => Promise.reject(new Error("broken")),
     }));
     const shared = await held;
     await within(shared, async (storage) => {
@@ -94,20 +93,5 @@ describe("a storage that several threads share", () => {
       await storage.queue.settle(lease, [endOf(lease)]);
       expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
     });
-  });
-
-  it("is to blame for what it throws in a timer of its own, and for nothing else", async () => {
-    let stray: ((run: () => void) => void) | undefined;
-    const { log, held } = hold((storage) => {
-      // It runs what it is given as a timer would that is set here.
-      stray = AsyncResource.bind((run: () => void) => run());
-      return storage;
-    });
-    const storage = await held;
-    let own: boolean | undefined;
-    stray?.(() => (own = storage.blame(new Error("stray"))));
-    expect([own, storage.blame(new Error("of the relay"))]).toEqual([true, false]);
-    expect(log.lines).toMatchObject([{ fields: { plugin: "wild-1", action: "background" } }]);
-    await storage.close();
   });
 });

@@ -1,7 +1,7 @@
 /** A process of its own: sqlite, intake and a spool on the folders given, until it is killed. Run by the spool's kill test. */
 import { createPublisher } from "../../core/publish/accept.ts";
 import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
-import { contextOf } from "../../core/runtime/plugin-context.ts";
+import { contextOf } from "../../core/runtime/plugin/context.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { spool } from "../../plugins/source/spool.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";

@@ -108,7 +108,6 @@ export async function runRelay(
   const started = Promise.withResolvers<void>();
   const reload = reread && reloader(relay, plan, reread, log);
   const uncaught = (error: unknown): void => {
-    if (relay.blame(error)) return;
     const code = writeFailure(error, runLog, true);
     if (io.stderr.isTTY) io.say(error instanceof Error ? String(error.stack) : String(error));
     process.exit(code);

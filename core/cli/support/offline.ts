@@ -2,8 +2,8 @@
 import { makeDurableFolder } from "../../ports/folder.ts";
 import type { Keys, Log, LogFields, PluginContext } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { contextOf, type ContextParts } from "../../runtime/plugin-context.ts";
-import { startOf } from "../../runtime/plugin-faults.ts";
+import { contextOf, type ContextParts } from "../../runtime/plugin/context.ts";
+import { startOf } from "../../runtime/plugin/start.ts";
 import { createSecretOptions } from "../../runtime/secret-options.ts";
 import { loadKeys } from "../../runtime/keys/keyring.ts";
 import { hasMasterKey } from "../../runtime/keys/rekey.ts";

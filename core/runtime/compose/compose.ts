@@ -5,10 +5,9 @@ import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
 import { FANOUT_BOUNDS } from "../../publish/write-event.ts";
-import { blame } from "../contain/uncaught.ts";
 import { createJobs, type Jobs } from "../jobs.ts";
 import { createLifecycle, type Step } from "../lifecycle.ts";
-import { startOf } from "../plugin-faults.ts";
+import { startOf } from "../plugin/start.ts";
 import { listen, type Listening } from "../server.ts";
 import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
 import { createTransforms, type Transforms } from "../transforms/transforms.ts";
@@ -35,11 +34,6 @@ export interface Relay {
   stop(): Promise<void>;
   /** Takes over what may change while it runs; for a relay that has started. @returns the names of what changed */
   readonly reload: Reload;
-  /**
-   * For an exception that nobody caught: notes it where it happened in a plug-in's own timer, promise or socket.
-   * @returns whether it did; else the relay itself is in doubt, and the process should end
-   */
-  blame(error: unknown): boolean;
 }
 
 /** A relay of one node, which may be one of several in its process. */
@@ -211,7 +205,6 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       return { url: listening.url, made: built().ports.made };
     },
     stop: () => lifecycle.stop(),
-    blame: (error) => blame(opening.incidents, error),
     threadBeat: () => ({
       underWay: current?.path.dispatcher.underWay() ?? 0,
       parts: current === undefined ? {} : pluginParts(current.ports, plan),

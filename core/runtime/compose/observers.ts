@@ -1,68 +1,49 @@
 /** Composes the observers of a relay: one list, called in its order when an event, an attempt or a refusal has happened. */
 import type { Observer } from "../../ports/observer.ts";
 import type { Log } from "../../ports/plugin.ts";
+import { isThenable } from "../plugin/wall.ts";
 
 export interface NamedObserver {
   /** For the log. */
   readonly name: string;
   readonly observer: Observer;
+  /** Takes what a plug-in's observer throws; what one of the relay's own throws is logged. */
+  readonly note?: (hook: string, error: unknown) => void;
 }
 
 type Hook = "accepted" | "attempted" | "refused";
-type With<Name extends Hook> = NamedObserver & { readonly observer: Required<Pick<Observer, Name>> };
 
 export interface Observers extends Required<Pick<Observer, Hook>> {
   /** Sets the list. Called once, when all parts are composed: some of them are observers and report to the others. */
   connect(observers: readonly NamedObserver[]): void;
 }
 
+/** What an observer throws stops neither the relay nor the next observer. */
 export function createObservers(log: Pick<Log, "warn">): Observers {
-  const failed = new Set<string>();
-  let accepted: readonly With<"accepted">[] = [];
-  let attempted: readonly With<"attempted">[] = [];
-  let refused: readonly With<"refused">[] = [];
+  const lists: Record<Hook, NamedObserver[]> = { accepted: [], attempted: [], refused: [] };
 
-  /** Logs the first failure of an observer: a log line for each event would bury the others. */
-  function fault(name: string, error: unknown): void {
-    if (!failed.has(name)) log.warn("an observer failed", { plugin: name, error: String(error) });
-    failed.add(name);
+  const logged = (plugin: string) => (_: string, error: unknown) =>
+    log.warn("an observer failed", { plugin, error: String(error) });
+
+  function call<Name extends Hook>(hook: Name, ...args: Parameters<Required<Observer>[Name]>): void {
+    for (const { name, observer, note = logged(name) } of lists[hook]) {
+      try {
+        const given: unknown = Reflect.apply(observer[hook] as (...all: unknown[]) => unknown, observer, args);
+        if (isThenable(given)) Promise.resolve(given).catch((error: unknown) => note(hook, error));
+      } catch (error) {
+        note(hook, error);
+      }
+    }
   }
 
   return {
     connect(observers) {
-      const having = <Name extends Hook>(name: Name): readonly With<Name>[] =>
-        observers.filter((one): one is With<Name> => one.observer[name] !== undefined);
-      accepted = having("accepted");
-      attempted = having("attempted");
-      refused = having("refused");
+      for (const hook of ["accepted", "attempted", "refused"] as const)
+        lists[hook] = observers.filter(({ observer }) => observer[hook] !== undefined);
     },
-    accepted(event) {
-      for (const { name, observer } of accepted) {
-        try {
-          observer.accepted(event);
-        } catch (error) {
-          fault(name, error);
-        }
-      }
-    },
-    attempted(sub, delivery, attempt, outcome, type) {
-      for (const { name, observer } of attempted) {
-        try {
-          observer.attempted(sub, delivery, attempt, outcome, type);
-        } catch (error) {
-          fault(name, error);
-        }
-      }
-    },
-    refused(code, keyId) {
-      for (const { name, observer } of refused) {
-        try {
-          observer.refused(code, keyId);
-        } catch (error) {
-          fault(name, error);
-        }
-      }
-    },
+    accepted: (...args) => call("accepted", ...args),
+    attempted: (...args) => call("attempted", ...args),
+    refused: (...args) => call("refused", ...args),
   };
 }
 

@@ -9,21 +9,15 @@ import type { Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
-import { wallOf, type Walls } from "../contain/wall.ts";
-import { containAuth } from "../contain/auth.ts";
-import { createDeadlines } from "../contain/deadlines.ts";
-import { createIncidents, type Incidents, type PluginName } from "../contain/incidents.ts";
-import { containObserver } from "../contain/observer.ts";
-import { inside } from "../contain/owner.ts";
-import { containSource, type ContainedSource } from "../contain/source.ts";
-import { containStorage } from "../contain/storage.ts";
-import { containTransport } from "../contain/transport.ts";
 import { adoptEverywhere } from "../keys/adopt-everywhere.ts";
 import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
 import { loadWebhookKeys } from "../keys/webhook-keys.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
-import { contextOf, type ContextParts } from "../plugin-context.ts";
-import { startOf, type Starting } from "../plugin-faults.ts";
+import { contextOf, type ContextParts } from "../plugin/context.ts";
+import { createIncidents, type Incidents } from "../plugin/incidents.ts";
+import { startOf, type Starting } from "../plugin/start.ts";
+import { createWalls, type Wall } from "../plugin/wall.ts";
+import * as walled from "../plugin/walled.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
 import { isFirst } from "../threads/node-thread.ts";
@@ -46,7 +40,7 @@ export interface OpenPorts {
   readonly auth: Auth;
   readonly rekey: Rekey;
   /** In the order of the plan; `undefined` for one that another thread runs. */
-  readonly sources: readonly (ContainedSource | undefined)[];
+  readonly sources: readonly (walled.WalledSource | undefined)[];
   readonly observers: readonly NamedObserver[];
   /** The text with every secret option of a plug-in masked. */
   readonly hide: (text: string) => string;
@@ -73,12 +67,12 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
   const { clock, log, metrics, thread } = around;
   const closing: (() => Promise<unknown> | undefined)[] = [];
   const incidents = createIncidents(around);
+  const wallOf = createWalls(clock, incidents);
   /** Monotonic time until which plug-ins may take to let go: the other half of the grace is the storage's. */
   let until = Infinity;
   /** A plug-in that does not let go keeps neither the others nor the storage open. */
-  function letGo(plugin: PluginName, dispose: () => unknown): void {
-    const { end } = wallOf(plugin, { clock, incidents, deadlines: createDeadlines(clock) });
-    closing.unshift(() => end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose));
+  function letGo(plugin: Plugin<string, unknown>, dispose: () => unknown): void {
+    closing.unshift(() => wallOf(plugin).end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose));
   }
   return {
     incidents,
@@ -88,10 +82,9 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(close);
       const starting = { hide, clock, log };
       const keeper = plan.storage;
-      const walls = { clock, incidents, deadlines: createDeadlines(clock) };
-      const own = (): Promise<Storage> | Storage => keeper.setup(contextOf(keeper, bare, undefined));
       // Within the step, so that whatever it throws while it is looked at is its own fault, too.
-      const setUp = async (): Promise<Storage> => containStorage(await inside(keeper)(own), keeper, walls);
+      const setUp = async (): Promise<Storage> =>
+        walled.walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wallOf(keeper));
       const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
@@ -109,24 +102,24 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const { counters } = storage;
       const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
       const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
-      const open = <Port, Contained>(
+      const open = <Port, Walled>(
         plugin: Plugin<string, Port>,
-        contain: (port: Port, plugin: PluginName, walls: Walls) => Contained,
-      ): Promise<Contained> => {
-        const own = (): Promise<Port> | Port => plugin.setup(contextOf(plugin, surroundings, storage));
-        const step = async (): Promise<Contained> => contain(await inside(plugin)(own), plugin, walls);
+        wallIn: (port: Port, wall: Wall) => Walled,
+      ): Promise<Walled> => {
+        const step = async (): Promise<Walled> =>
+          wallIn(await plugin.setup(contextOf(plugin, surroundings, storage)), wallOf(plugin));
         return startOf(plugin, step, { ...starting, mostMs: START_MS });
       };
 
       const observers: NamedObserver[] = [];
       for (const plugin of plan.observers) {
-        const observer = await open(plugin, containObserver);
+        const observer = await open(plugin, walled.walledObserver);
         letGo(plugin, () => observer.dispose?.());
-        observers.push({ name: plugin.name, observer });
+        observers.push({ name: plugin.name, observer, note: (...failed) => incidents.note(plugin, ...failed) });
       }
       const transports: Transport[] = [];
       for (const plugin of plan.transports) {
-        const transport = await open(plugin, (opened, ...rest) => containTransport(opened, ...rest, hide));
+        const transport = await open(plugin, (opened, wall) => walled.walledTransport(opened, wall, hide));
         letGo(plugin, () => transport.dispose());
         transports.push(transport);
       }
@@ -138,15 +131,15 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
         const why = transportOf(url);
         if (typeof why === "string") throw new StartError(78, `notify.to[${i}].url: ${why}`);
       }
-      const auth = await open(plan.auth, containAuth);
+      const auth = await open(plan.auth, walled.walledAuth);
       letGo(plan.auth, () => auth.dispose?.());
       const others =
         keyFiles === undefined || thread === undefined ? undefined : await adoptEverywhere(keys, storage, keyFiles);
       const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
       closing.unshift(() => rekey.stop());
-      const sources: (ContainedSource | undefined)[] = [];
+      const sources: (walled.WalledSource | undefined)[] = [];
       for (const plugin of plan.sources) {
-        const source = await open(plugin, containSource);
+        const source = await open(plugin, walled.walledSource);
         // Routes are served by every thread; a source without any takes events in once in a process.
         const here = isFirst(thread) || source.routes !== undefined;
         if (!here) await source.stop();

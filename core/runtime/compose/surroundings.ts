@@ -6,7 +6,7 @@ import type { Plan } from "../../ports/plan.ts";
 import type { Keys } from "../../ports/plugin.ts";
 import { createFetch } from "../fetch.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
-import type { ContextParts } from "../plugin-context.ts";
+import type { ContextParts } from "../plugin/context.ts";
 import { createSecretOptions } from "../secret-options.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";

@@ -1,5 +1,5 @@
 /** Says what of its fields a log line carries, and how. */
-import { thrownText } from "../contain/thrown.ts";
+import { thrownText } from "../plugin/thrown.ts";
 
 /**
  * The fields that a log line may carry. A field that is not named here is not written, whichever room passes it: so a

@@ -4,21 +4,17 @@ import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { pluginParts } from "../compose/readiness.ts";
 import { openSurroundings, type SetupContext } from "../compose/surroundings.ts";
-import { createDeadlines } from "../contain/deadlines.ts";
-import { createIncidents } from "../contain/incidents.ts";
-import { inside } from "../contain/owner.ts";
-import { containStorage } from "../contain/storage.ts";
-import { blame } from "../contain/uncaught.ts";
-import { contextOf } from "../plugin-context.ts";
-import { startOf } from "../plugin-faults.ts";
+import { contextOf } from "../plugin/context.ts";
+import { createIncidents } from "../plugin/incidents.ts";
+import { startOf } from "../plugin/start.ts";
+import { createWalls } from "../plugin/wall.ts";
+import { walledStorage } from "../plugin/walled.ts";
 import type { ThreadsState } from "./node-thread.ts";
 import { createStorageHost } from "./storage-host.ts";
 
 export interface HeldStorage {
   /** A port for one thread, and what to call when that thread has ended. */
   connect(): { readonly port: MessagePort; left(): Promise<void> };
-  /** Whether the storage is to blame for an exception that nobody caught; then it is noted as its own. */
-  blame(error: unknown): boolean;
   /** What `/readyz` says of the storage when it has failed within the last minute. */
   parts(): ThreadsState["parts"];
   close(): Promise<void>;
@@ -29,12 +25,12 @@ export async function holdStorage(plan: Plan, around: SetupContext): Promise<Hel
   const { clock, log } = around;
   const keeper = plan.storage;
   const incidents = createIncidents(around);
-  const walls = { clock, incidents, deadlines: createDeadlines(clock) };
   const surroundings = await openSurroundings(plan, around);
   try {
     const { bare, hide } = surroundings;
-    const own = (): Promise<Storage> | Storage => keeper.setup(contextOf(keeper, bare, undefined));
-    const setUp = async (): Promise<Storage> => containStorage(await inside(keeper)(own), keeper, walls);
+    const wall = createWalls(clock, incidents)(keeper);
+    const setUp = async (): Promise<Storage> =>
+      walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wall);
     const storage = await startOf(keeper, setUp, { hide, clock, log });
     const host = createStorageHost({ storage, clock, log });
     return {
@@ -49,7 +45,6 @@ export async function holdStorage(plan: Plan, around: SetupContext): Promise<Hel
           },
         };
       },
-      blame: (error) => blame(incidents, error),
       parts: () => pluginParts({ sources: [], transports: [], hide, incidents }, plan),
       async close() {
         host.close();

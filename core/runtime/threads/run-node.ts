@@ -52,7 +52,6 @@ export function runNode(given: {
     });
     running = { relay, log };
     process.on("uncaughtException", (error: unknown) => {
-      if (relay.blame(error)) return;
       log.error("a fault of the relay itself", { detail: error instanceof Error ? error.stack : String(error) });
       process.exit(EX_SOFTWARE);
     });

@@ -195,8 +195,6 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
       }
     },
     stop: () => (stopping ??= end()),
-    // All other plug-ins run in the threads.
-    blame: (error) => held?.blame(error) ?? false,
     reload(next) {
       reloaded = pick(next);
       for (const { link } of living()) link.send("reload", reloaded);

@@ -1,12 +1,11 @@
 /** Builds what each plug-in is handed: its surroundings, and a part of the storage that is its own. */
-import { createAuditTrail, type AuditTrail } from "../records/audit-trail.ts";
-import type { AuditEntry } from "../model/audit.ts";
-import { pluginPrefix } from "../model/keys.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
-import type { Change, Storage } from "../ports/storage.ts";
-import { outside } from "./contain/owner.ts";
-import { createSecretOptions, type SecretOptions } from "./secret-options.ts";
+import { createAuditTrail, type AuditTrail } from "../../records/audit-trail.ts";
+import type { AuditEntry } from "../../model/audit.ts";
+import { pluginPrefix } from "../../model/keys.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../../ports/plugin.ts";
+import type { Change, Storage } from "../../ports/storage.ts";
+import { createSecretOptions, type SecretOptions } from "../secret-options.ts";
 
 export interface ContextParts {
   readonly clock: Clock;
@@ -30,16 +29,14 @@ function scoped(
   trail: Pick<AuditTrail, "lines">,
 ): ScopedStorage {
   const under = (change: Change): Change => ({ ...change, key: prefix + change.key });
-  // What the storage begins for a plug-in, such as a commit that others join, is not the plug-in's.
-  const run = outside();
   return {
-    getItem: (key) => run(() => storage.getItem(prefix + key)),
+    getItem: (key) => storage.getItem(prefix + key),
     async range(from, options = {}) {
       const after = options.after === undefined ? undefined : prefix + options.after;
-      const entries = await run(() => storage.range(prefix + from, { ...options, after }));
+      const entries = await storage.range(prefix + from, { ...options, after });
       return entries.map(({ key, value }) => ({ key: key.slice(prefix.length), value }));
     },
-    commit: (changes, audit = []) => run(() => storage.commit([...changes.map(under), ...audit.flatMap(trail.lines)])),
+    commit: (changes, audit = []) => storage.commit([...changes.map(under), ...audit.flatMap(trail.lines)]),
   };
 }
 

@@ -1,16 +1,15 @@
-// A plug-in that throws, hangs, answers twice or changes what it is given stops neither the relay nor another plug-in.
+// A plug-in that throws or hangs is named, and stops neither the relay nor another plug-in.
 import { describe, expect, it } from "vitest";
 import type { Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Auth } from "../../core/ports/auth.ts";
-import { createDeadlines } from "../../core/runtime/contain/deadlines.ts";
-import { createIncidents } from "../../core/runtime/contain/incidents.ts";
-import { containAuth } from "../../core/runtime/contain/auth.ts";
-import { containRoutes } from "../../core/runtime/contain/routes.ts";
-import { wallOf } from "../../core/runtime/contain/wall.ts";
-import { containSource } from "../../core/runtime/contain/source.ts";
-import { containTransport } from "../../core/runtime/contain/transport.ts";
-import { startOf } from "../../core/runtime/plugin-faults.ts";
+import { createIncidents } from "../../core/runtime/plugin/incidents.ts";
+import { startOf } from "../../core/runtime/plugin/start.ts";
+import { createWalls } from "../../core/runtime/plugin/wall.ts";
+import { walledAuth, walledSource, walledStorage, walledTransport } from "../../core/runtime/plugin/walled.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testContext } from "../conformance/index.ts";
 import { testClock } from "../support/clock.ts";
 import { idleSource, OK } from "../support/plugins.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
@@ -21,7 +20,7 @@ const plugin = (kind: string) => ({ kind, name: "wild-1" });
 function surroundings() {
   const [clock, log, metrics] = [testClock(), quietLog(), quietMetrics()];
   const incidents = createIncidents({ clock, log, metrics });
-  return { clock, log, metrics, incidents, walls: { clock, incidents, deadlines: createDeadlines(clock) } };
+  return { clock, log, metrics, incidents, wallOf: createWalls(clock, incidents) };
 }
 
 const REQUEST: TransportRequest = {
@@ -37,7 +36,7 @@ const REQUEST: TransportRequest = {
 function transportOf(over: Partial<Transport>) {
   const around = surroundings();
   const port = { schemes: ["wild"], send: () => Promise.resolve(OK), dispose: () => Promise.resolve(), ...over };
-  const transport = containTransport(port, plugin("transport"), around.walls, (text) => text);
+  const transport = walledTransport(port, around.wallOf(plugin("transport")), (text) => text);
   const send = (signal = new AbortController().signal, request = REQUEST) => transport.send(request, signal);
   return { ...around, transport, send };
 }
@@ -54,7 +53,7 @@ describe("a transport that", () => {
     });
     expect(metrics.counted.get("plugin_faults wild-1 send")).toBe(1);
     expect(log.lines[0]).toMatchObject({ message: "a plug-in failed", fields: { plugin: "wild-1", action: "send" } });
-    expect(incidents.recent().get("transport:wild-1")).toContain("send: Error: no reply within 1000 ms");
+    expect(incidents.recent().get("transport:wild-1")).toContain("send: Error: no answer within 1000 ms");
     await clock.advance(61_000);
     expect(incidents.recent().size).toBe(0);
   });
@@ -65,25 +64,24 @@ describe("a transport that", () => {
     };
     for (const [readiness, why] of [
       [thrown, "its readiness fails: Error: broken"],
-      [() => 7, "its readiness is no text"],
       [() => "away", "away"],
       [() => undefined, undefined],
     ] as const) {
       const own = readiness as () => string | undefined;
       expect(transportOf({ readiness: own }).transport.readiness?.()).toBe(why);
       const source = { ...idleSource(), readiness: own };
-      expect(containSource(source, plugin("source"), surroundings().walls).readiness?.()).toBe(why);
+      expect(walledSource(source, surroundings().wallOf(plugin("source"))).readiness?.()).toBe(why);
     }
   });
 
   it("answers in its own time is not cut off by a process that stood still", async () => {
     const answer = Promise.withResolvers<typeof OK>();
-    const [clock, { walls, log }] = [testClock(), surroundings()];
+    const [clock, { incidents, log }] = [testClock(), surroundings()];
     let stoodStill = 0;
     const jumping = { ...clock, monotonic: () => clock.monotonic() + stoodStill };
     const port = { schemes: ["wild"], send: () => answer.promise, dispose: () => Promise.resolve() };
-    const own = { ...walls, clock: jumping, deadlines: createDeadlines(jumping) };
-    const transport = containTransport(port, plugin("transport"), own, (text) => text);
+    const wall = createWalls(jumping, incidents)(plugin("transport"));
+    const transport = walledTransport(port, wall, (text) => text);
     const sent = transport.send(REQUEST, new AbortController().signal);
     await clock.whenSleeping();
     // One tick finds a minute gone: the transport gets the next turns to answer.
@@ -130,61 +128,6 @@ describe("a transport that", () => {
     expect(log.lines[0]?.fields).toMatchObject({ kind: "transport", plugin: "wild-1", error: "TypeError: broken" });
   });
 
-  it("changes what it is given changes nothing for others", async () => {
-    const body = Buffer.from("the bytes of the event");
-    const { send } = transportOf({
-      send(request) {
-        request.body.fill(0);
-        (request as { url: string }).url = "elsewhere";
-        return Promise.resolve(OK);
-      },
-    });
-    const request = { ...REQUEST, body };
-    await send(undefined, request);
-    expect(body.toString()).toBe("the bytes of the event");
-    expect(request.url).toBe(REQUEST.url);
-  });
-
-  it("answers with no reply is a fault; what is too long of a reply is cut", async () => {
-    for (const reply of [
-      undefined,
-      null,
-      7,
-      {},
-      { kind: "response" },
-      { ...OK, status: "200" },
-      { ...OK, status: 99 },
-    ]) {
-      const { send, log } = transportOf({ send: () => Promise.resolve(reply as never) });
-      await expect(send()).rejects.toThrow("it answered with");
-      expect(log.lines).toHaveLength(1);
-    }
-    await expect(transportOf({ send: async () => ({ ...OK, excerpt: "text" }) as never }).send()).rejects.toThrow();
-    await expect(
-      transportOf({ send: async () => ({ kind: "error", error: "boring", detail: "" }) as never }).send(),
-    ).rejects.toThrow();
-    const long = await transportOf({ send: async () => ({ ...OK, excerpt: new Uint8Array(9_000) }) }).send();
-    expect(long).toMatchObject({ truncated: true, excerpt: { length: 4_096 } });
-    const detail = await transportOf({
-      send: async () => ({ kind: "error", error: "tls", detail: "x".repeat(9_000) }),
-    }).send();
-    expect(detail).toMatchObject({ detail: "x".repeat(500) });
-  });
-
-  it("answers with what cannot be read is a fault with its name", async () => {
-    const evil = {
-      get kind() {
-        throw new Error("evil");
-      },
-    };
-    const refused = { kind: "error", error: "reset", detail: Object.create(null) as string };
-    for (const reply of [evil, { ...OK, hidden: 5 }, refused]) {
-      const { send, incidents } = transportOf({ send: () => Promise.resolve(reply as never) });
-      await expect(send()).rejects.toThrow(Error);
-      expect(incidents.recent().get("transport:wild-1")).toContain("send: ");
-    }
-  });
-
   it("cannot judge a URL, or never does, fails that request alone and in time", async () => {
     const throwing = transportOf({
       problems() {
@@ -197,7 +140,6 @@ describe("a transport that", () => {
     const judged = expect(hanging.transport.problems?.("wild://x")).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
     await hanging.clock.advance(10_000);
     await judged;
-    await expect(transportOf({ problems: () => 7 as never }).transport.problems?.("wild://x")).rejects.toThrow();
   });
 
   it("throws when it is to forget a subscription stops nobody", () => {
@@ -212,17 +154,16 @@ describe("a transport that", () => {
 
   it("is no transport ends the start with its name", () => {
     expect(() => transportOf({ send: undefined as never })).toThrow("the transport plug-in wild-1 cannot start");
-    expect(() => transportOf({ schemes: "wild" as never })).toThrow("the transport plug-in wild-1 cannot start");
   });
 });
 
 describe("a source that", () => {
   it("never stops is waited for as long as the stop may take; what it hands in then is refused", async () => {
-    const { walls, clock, log } = surroundings();
+    const { wallOf, clock, log } = surroundings();
     let handIn: ((request: never) => Promise<unknown>) | undefined;
     const accepted: unknown[] = [];
     const port = idleSource({ stop: never, start: (accept) => void (handIn = accept) });
-    const source = containSource(port, plugin("source"), walls);
+    const source = walledSource(port, wallOf(plugin("source")));
     await source.start(async (request) => (accepted.push(request), []), { durability: "fsync" });
     const stopping = source.stop(3_000);
     await clock.advance(3_000);
@@ -236,22 +177,10 @@ describe("a source that", () => {
     expect(accepted).toEqual([]);
   });
 
-  it("hands in under no name that metrics can carry does so under its own, which is a fault", async () => {
-    const { walls, incidents } = surroundings();
-    let handIn: ((request: never) => Promise<unknown>) | undefined;
-    const names: unknown[] = [];
-    const source = containSource(idleSource({ start: (accept) => void (handIn = accept) }), plugin("source"), walls);
-    await source.start(async ({ source: name }) => (names.push(name), []), { durability: "fsync" });
-    for (const name of ["other", "a b\n", "", undefined, 7])
-      await handIn?.({ publications: [], source: name } as never);
-    expect(names).toEqual(["other", "wild-1", "wild-1", "wild-1", "wild-1"]);
-    expect(incidents.recent().get("source:wild-1")).toContain("accept: ");
-  });
-
   it("fails to stop is noted, and its stop is over", async () => {
-    const { walls, log } = surroundings();
+    const { wallOf, log } = surroundings();
     const port = idleSource({ stop: () => Promise.reject(new Error("broken")) });
-    await containSource(port, plugin("source"), walls).stop(1_000);
+    await walledSource(port, wallOf(plugin("source"))).stop(1_000);
     expect(log.lines[0]?.fields).toMatchObject({ action: "stop", error: "Error: broken" });
   });
 });
@@ -290,11 +219,11 @@ describe("an auth that", () => {
   const authOf = (over: Partial<Auth>) => {
     const around = surroundings();
     const port: Auth = { authenticate: async () => ({ refused: "no" }), ready: () => true, ...over };
-    return { ...around, auth: containAuth(port, plugin("auth"), around.walls) };
+    return { ...around, auth: walledAuth(port, around.wallOf(plugin("auth"))) };
   };
   const ask = {} as never;
 
-  it("throws, hangs or answers with nonsense lets nobody in", async () => {
+  it("throws or hangs lets nobody in", async () => {
     const throwing = authOf({
       authenticate() {
         throw new Error("broken");
@@ -305,17 +234,6 @@ describe("an auth that", () => {
     const asked = hanging.auth.authenticate(ask);
     await hanging.clock.advance(20_000);
     expect(await asked).toHaveProperty("refused");
-    for (const answer of [
-      undefined,
-      {},
-      { sub: "a" },
-      { sub: "a", keys: "all", amr: [], expiresAt: 1 },
-      { sub: "", keys: "*", amr: [], expiresAt: 1 },
-    ]) {
-      const { auth, log } = authOf({ authenticate: async () => answer as never });
-      expect(await auth.authenticate(ask)).toHaveProperty("refused");
-      expect(log.lines[0]?.fields).toMatchObject({ plugin: "wild-1", action: "authenticate" });
-    }
     const good = { sub: "a", keys: ["key_1"], amr: [], expiresAt: 1 };
     expect(await authOf({ authenticate: async () => good }).auth.authenticate(ask)).toEqual(good);
   });
@@ -334,6 +252,22 @@ describe("an auth that", () => {
     }
   });
 
+  it("hangs or throws when it is asked for the first run is named, and the wait for it ends", async () => {
+    const calls = ({ log }: ReturnType<typeof authOf>) => log.lines.map(({ fields }) => fields?.["action"]);
+    const hangs = authOf({ firstRun: never });
+    const asked = expect(hangs.auth.firstRun?.()).rejects.toThrow("no answer within 10000 ms");
+    await hangs.clock.advance(15_000);
+    await asked;
+    expect(calls(hangs)).toEqual(["firstRun"]);
+    const throws = authOf({
+      firstRun() {
+        throw new Error("broken");
+      },
+    });
+    await expect(throws.auth.firstRun?.()).rejects.toThrow("broken");
+    expect(calls(throws)).toEqual(["firstRun"]);
+  });
+
   it("throws when it is asked whether it is ready is not ready", () => {
     const { auth } = authOf({
       ready() {
@@ -346,34 +280,21 @@ describe("an auth that", () => {
 
 describe("a route that", () => {
   it("throws or hangs is answered with an error, under the plug-in's name", async () => {
-    const { walls, clock, log } = surroundings();
-    const wall = wallOf(plugin("source"), walls);
+    const { wallOf, clock, log } = surroundings();
     const route = (handle: () => Promise<never>) =>
-      containRoutes([{ method: "GET", path: "/wild", handle }], wall)[0]?.handle({} as never, undefined);
+      walledSource(
+        { ...idleSource(), routes: [{ method: "GET", path: "/wild", handle }] },
+        wallOf(plugin("source")),
+      ).routes?.[0]?.handle({} as never, undefined);
     await expect(
       route(() => {
         throw new Error("broken");
       }),
     ).rejects.toThrow("broken");
-    const hanging = expect(route(never)).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
+    const hanging = expect(route(never)).rejects.toThrow("no answer within 120000 ms");
     await clock.advance(130_000);
     await hanging;
     expect(log.lines[0]?.fields).toMatchObject({ action: "GET /wild", error: "Error: broken" });
-  });
-
-  it("keeps everything that it says of itself, its shortest way through the server among it", () => {
-    const { walls } = surroundings();
-    const handle = () => Promise.resolve({ status: 200, headers: {}, body: "" });
-    const describe = { summary: "x", tag: "x", answers: [] };
-    const route = {
-      method: "POST",
-      path: "/wild",
-      limit: "POST /wild",
-      direct: true,
-      describe,
-    } as const;
-    const [contained] = containRoutes([{ ...route, handle }], wallOf(plugin("source"), walls));
-    expect(contained).toMatchObject(route);
   });
 });
 
@@ -398,5 +319,124 @@ describe("failures of one plug-in", () => {
       incidents.note({ kind: "source", name: String(log.lines.length) }, "x", thrown);
     }
     expect(log.lines).toHaveLength(5);
+  });
+});
+
+type Draft = { -readonly [K in keyof Storage]: Storage[K] } & { queue: Record<string, unknown> };
+const unreadable = (): never => {
+  throw Object.create(null);
+};
+
+async function storageOf(change: (storage: Draft) => unknown = () => undefined) {
+  const { clock, log, wallOf } = surroundings();
+  const keeper = memory();
+  const inner = (await keeper.setup(await testContext(keeper))) as unknown as Draft;
+  const storage = walledStorage((change(inner) ?? inner) as Storage, wallOf(plugin("storage")));
+  return { storage, clock, calls: () => log.lines.map(({ fields }) => fields?.["action"]) };
+}
+
+const claim = { limit: 10, perSubscription: 10, busy: new Map<string, number>() };
+
+describe("a storage that is as its port says", () => {
+  it("answers as it is, and is not named", async () => {
+    const { storage, calls } = await storageOf();
+    await storage.commit([{ op: "put", key: "a:1", value: "1" }]);
+    await storage.commit([{ op: "put", key: "a:2", value: "2" }]);
+    expect(await storage.getItem("a:1")).toBe("1");
+    expect(await storage.getMany(["a:3", "a:2"])).toEqual([undefined, "2"]);
+    expect(await storage.range("a:", { reverse: true })).toEqual([
+      { key: "a:2", value: "2" },
+      { key: "a:1", value: "1" },
+    ]);
+    await expect(storage.commit([{ op: "put", key: "a:1", value: "", if: null }])).rejects.toThrow(
+      expect.objectContaining({ name: "ConflictError" }),
+    );
+    expect([storage.durability, await storage.queue.claim(claim)]).toEqual(["volatile", []]);
+    expect(calls()).toEqual([]);
+  });
+});
+
+describe("a storage whose setup returns no storage", () => {
+  it.each([
+    ["nothing", () => 5],
+    ["one without a queue", (storage: Draft) => ({ ...storage, queue: undefined })],
+    ["one whose nodes answer nothing", (storage: Draft) => ({ ...storage, nodes: { ask: () => true } })],
+  ])("but %s cannot start, by name", async (_, change) => {
+    await expect(storageOf(change)).rejects.toMatchObject({
+      exitCode: 78,
+      message: expect.stringContaining("the storage plug-in wild-1 cannot start") as unknown,
+    });
+  });
+});
+
+describe("a storage that fails in a way of its own", () => {
+  it.each([
+    ["commit", "uncertain", (storage: Storage) => storage.commit([])],
+    ["getMany", "unavailable", (storage: Storage) => storage.getMany([])],
+    ["range", "unavailable", (storage: Storage) => storage.range("a:")],
+    ["status", "unavailable", (storage: Storage) => storage.status()],
+  ] as const)("in %s rejects as %s, whatever it throws", async (call, fault, run) => {
+    for (const broken of [unreadable, () => Promise.reject(new Error("broken"))]) {
+      const { storage, calls } = await storageOf((draft) => void (draft[call] = broken));
+      await expect((async () => run(storage))()).rejects.toMatchObject({ name: "StorageError", fault });
+      expect(calls()).toEqual([call]);
+    }
+  });
+
+  it("never answers whether it works ends the wait, and is named", async () => {
+    const { storage, clock, calls } = await storageOf((draft) => void (draft.status = never));
+    const asked = expect(storage.status()).rejects.toMatchObject({ fault: "unavailable" });
+    await clock.advance(6_000);
+    await asked;
+    expect(calls()).toEqual(["status"]);
+  });
+
+  it("asks the other nodes in a way of its own is named, and not waited for without an end", async () => {
+    const wait = { mostMs: 2_000, silentMs: 1_000 };
+    const asking = (ask: () => unknown) =>
+      storageOf(
+        (storage) => void (storage.nodes = { ask, answer: () => () => undefined } as unknown as Storage["nodes"]),
+      );
+    const thrown = await asking(() => Promise.reject(new Error("lost")));
+    await expect(thrown.storage.nodes?.ask("stop sub_1", wait)).rejects.toMatchObject({ fault: "unavailable" });
+    const silent = await asking(never);
+    const asked = silent.storage.nodes?.ask("stop sub_1", wait);
+    await silent.clock.advance(20_000);
+    expect(await asked).toBe(false);
+    for (const { calls } of [thrown, silent]) expect(calls()).toEqual(["nodes.ask"]);
+  });
+
+  it("fails to add lines keeps nothing that is stored from its answer", async () => {
+    const { storage, calls } = await storageOf((draft) => void (draft.queue["add"] = unreadable));
+    storage.queue.add([]);
+    expect(calls()).toEqual(["queue.add"]);
+  });
+});
+
+describe("a storage that does not answer", () => {
+  it("is named with the call, again and again, and its answer still counts", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { storage, clock, calls } = await storageOf((draft) => void (draft.commit = () => promise));
+    let stored = false;
+    const committing = storage.commit([]).then(() => void (stored = true));
+    await clock.advance(20_000);
+    expect(calls()).toEqual([]);
+    await clock.advance(20_000);
+    expect(calls()).toEqual(["commit"]);
+    await clock.advance(200_000);
+    expect(calls().length).toBeGreaterThan(2);
+    expect(stored).toBe(false);
+    resolve();
+    await committing;
+    const before = calls().length;
+    await clock.advance(200_000);
+    expect(calls().length).toBe(before);
+  });
+
+  it("is not named for waiting for work", async () => {
+    const { storage, clock, calls } = await storageOf((draft) => void (draft.queue["wake"] = () => never()));
+    void storage.queue.wake(new AbortController().signal);
+    await clock.advance(200_000);
+    expect(calls()).toEqual([]);
   });
 });

@@ -1,9 +1,9 @@
 /** Names the plug-in that cannot start: what it throws is its own fault or its surroundings', never one of the relay. */
-import { StartError, StorageError } from "../model/errors.ts";
-import { within } from "../model/within.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Log, Plugin } from "../ports/plugin.ts";
-import { thrownMessage } from "./contain/thrown.ts";
+import { StartError, StorageError } from "../../model/errors.ts";
+import { within } from "../../model/within.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log, Plugin } from "../../ports/plugin.ts";
+import { thrownMessage } from "./thrown.ts";
 
 const EX_DATAERR = 65;
 const EX_UNAVAILABLE = 69;
