@@ -120,8 +120,9 @@ function recorder(relay: ChildRelay) {
     },
     /** Compares what was told since the last time with the file. */
     close(file: string): void {
-      compare(file, told);
+      const now = new Map(told);
       told.clear();
+      compare(file, now);
     },
   };
 }

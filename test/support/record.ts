@@ -50,7 +50,7 @@ export function steady(text: string, names: ReadonlyMap<string, string> = new Ma
       .replaceAll(/\bwhsec_[\w+/=-]+/g, "<secret>")
       .replaceAll(/\b([a-z]{3,4}(?:_test)?)(?:_[0-9a-hjkmnp-tv-z]{26})+(?![0-9a-z])/g, "<$1>")
       .replaceAll(/\b(__Host-relay)=[^;]{20,}/g, "$1=<cookie>")
-      .replaceAll(/\b(Max-Age)=43(?:200|199)\b/g, "$1=<seconds>")
+      .replaceAll(/\b(Max-Age)=43(?:200|1\d\d)\b/g, "$1=<seconds>")
       .replaceAll(/\b[0-7][0-9a-hjkmnp-tv-z]{25}\b/g, "<ordinal>")
       .replaceAll(/\b127\.0\.\d+\.\d+(?::\d+)?/g, (address) =>
         address.includes(":") ? "<address>:<port>" : "<address>",
