@@ -10,6 +10,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY config config
 COPY core core
 COPY docs/verify.md docs/verify.md
+COPY examples examples
 COPY plugins plugins
 COPY relay.config.ts relay.config.ts
 RUN npm run build -- --out /image/relay

@@ -9,7 +9,8 @@ const at = (path: string): string => new URL(`../${path}`, import.meta.url).path
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    // The law of the storage port over files takes minutes; it is run for `unstorage(fs-lite)`.
+    include: ["test/**/*.test.ts", "examples/plugin-{source,transport,auth,observer}/test/*.test.ts"],
     globalSetup: ["test/packed-relay.ts", "test/browser-server.ts"],
     setupFiles: ["test/setup.ts"],
     pool: "forks",

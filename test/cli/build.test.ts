@@ -67,7 +67,7 @@ beforeAll(async () => {
   tree = join(folder, "tree");
   relay = join(folder, "relay");
   await mkdir(tree);
-  for (const part of ["core", "plugins", "config", "package.json", "relay.config.ts"])
+  for (const part of ["core", "plugins", "config", "examples", "package.json", "relay.config.ts"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   // The dashboard shows the receivers of this page.
   await cp(join(root, "docs/verify.md"), join(tree, "docs/verify.md"));
@@ -223,6 +223,23 @@ describe("the executable", () => {
     await run(relay, ["init"], { cwd, env });
     const written = await readFile(join(cwd, "relay.config.ts"), "utf8");
     expect(written).toBe(await readFile(join(root, "relay.config.ts"), "utf8"));
+  });
+
+  it("writes the packages of plug-ins that are the examples of the repository", async () => {
+    const cwd = await inFolder("plugin");
+    await run(relay, ["init", "--plugin", "source"], { cwd, env });
+    expect((await readdir(join(cwd, "my-source"))).sort()).toEqual([
+      ".gitignore",
+      "README.md",
+      "package.json",
+      "src",
+      "test",
+      "tsconfig.build.json",
+      "tsconfig.json",
+    ]);
+    expect(await readFile(join(cwd, "my-source/src/index.ts"), "utf8")).toBe(
+      await readFile(join(root, "examples/plugin-source/src/index.ts"), "utf8"),
+    );
   });
 
   it("shows the main job by itself", async () => {

@@ -8,6 +8,7 @@ import type { OutputChunk, Plugin, RolldownBuild, RolldownOptions } from "rolldo
 import { SCRIPT, scriptFile } from "../../api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
+import { PACKAGES_FILE, packPackages } from "../support/plugin-packages.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { optionalLibraries } from "./optional-libraries.ts";
@@ -16,7 +17,7 @@ import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces
 
 export interface Bundle {
   readonly code: string;
-  /** What the executable carries beside its code, by name: programs of threads, the pages, the config that `relay init` writes. */
+  /** What the executable carries beside its code, by name: programs of threads, the pages, what `relay init` writes. */
   readonly assets: Readonly<Record<string, string | Uint8Array>>;
   /** Absolute paths of all files in it. */
   readonly files: readonly string[];
@@ -55,6 +56,7 @@ export async function bundle(root: string, config: string | undefined): Promise<
   // A thread that runs a node is started from the text of the program.
   assets[PROGRAM_FILE] = main.code;
   assets[EMBEDDED] = await packAssets();
+  assets[PACKAGES_FILE] = packPackages();
   assets[CONFIG_FILE] = await readFile(join(root, CONFIG_FILE));
   for (const name of PAGE_LIBRARIES) files.add(createRequire(import.meta.url).resolve(name));
   const script = scriptFile();

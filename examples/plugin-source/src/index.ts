@@ -1,14 +1,4 @@
-/** The package of a source: it takes events over a route of its own, and shows where a reader of a queue would stand. */
-export const SOURCE = {
-  about: "It takes one event a request at `POST /NAME`, with a token: replace the route by your upstream.",
-  use: `
-import { defineRelay, http, secretFrom } from "relaybox";
-import { FACTORY } from "NAME";
-
-export default defineRelay({ sources: [http(), FACTORY({ token: secretFrom({ env: "VARIABLE_TOKEN" }) })] });
-`,
-  source: `
-/** Takes one event a request at POST /NAME. */
+/** Takes one event a request at POST /my-source. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { isSecretOption, Problem } from "relaybox";
 import type { Accept, Plugin, Route, SecretOption, Source, SourceInfo } from "relaybox";
@@ -34,15 +24,17 @@ function problemsOf(options: unknown): { path: string; message: string }[] {
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-export function FACTORY(options: Options): Plugin<"source", Source> {
+export function mySource(options: Options): Plugin<"source", Source> {
   const problems = problemsOf(options);
   return {
     kind: "source",
-    name: "NAME",
-    routes: ["POST /NAME"],
+    name: "my-source",
+    routes: ["POST /my-source"],
     problems,
     secrets: problems.length === 0 ? { token: options.token } : {},
-    metrics: [{ name: "relay_source_events_refused_total", type: "counter", help: "Events refused, by code", labels: ["code"] }],
+    metrics: [
+      { name: "relay_source_events_refused_total", type: "counter", help: "Events refused, by code", labels: ["code"] },
+    ],
     setup({ secret, metrics }) {
       const wanted = digest(secret("token"));
       const { maxBytes = 65_536 } = options;
@@ -52,11 +44,11 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
 
       const route: Route<string> = {
         method: "POST",
-        path: "/NAME",
+        path: "/my-source",
         identify(request) {
           const given = request.header("x-token") ?? "";
           if (!timingSafeEqual(digest(given), wanted)) throw new Problem("UNAUTHENTICATED", "Send X-Token.");
-          return { counted: "NAME", caller: "NAME" };
+          return { counted: "my-source", caller: "my-source" };
         },
         async handle(request, caller) {
           const admittedAt = info?.admit?.();
@@ -65,7 +57,7 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
           // Acknowledge upstream only after accept has resolved.
           const stored = accept({
             publications: [{ text, path: "" }],
-            source: "NAME",
+            source: "my-source",
             ...(admittedAt !== undefined && { admittedAt }),
           });
           underWay.add(stored);
@@ -97,61 +89,3 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
     },
   };
 }
-`,
-  test: `
-import { describe, expect, it } from "vitest";
-import { isLater, type RouteRequest } from "relaybox";
-import { describeSource, testContext, type Upstream } from "relaybox/conformance";
-import { FACTORY } from "../src/index.ts";
-
-const plugin = FACTORY({ token: "a token of the tests" });
-
-/** A request as the server would pass it on. */
-const request = (text: string, token = "a token of the tests"): RouteRequest => ({
-  method: "POST",
-  path: "/NAME",
-  params: {},
-  query: new URLSearchParams(),
-  header: (name) => (name === "x-token" ? token : undefined),
-  body: async () => Buffer.from(text),
-  address: "127.0.0.1",
-  requestId: "req_1",
-  signal: new AbortController().signal,
-});
-
-describe("the law of the source port", () => {
-  describeSource(it, {
-    async open() {
-      const ctx = await testContext(plugin);
-      const source = await plugin.setup(ctx);
-      const [route] = source.routes ?? [];
-      return {
-        source,
-        async publish(text): Promise<Upstream> {
-          try {
-            await route?.handle(request(text), "NAME");
-            return "acknowledged";
-          } catch (error) {
-            return isLater(error) ? "later" : "refused";
-          }
-        },
-        [Symbol.asyncDispose]: () => ctx[Symbol.asyncDispose](),
-      };
-    },
-    again: (under, text) => under.publish(text),
-  });
-});
-
-describe("NAME", () => {
-  it("refuses another token", async () => {
-    await using ctx = await testContext(plugin);
-    const [route] = (await plugin.setup(ctx)).routes ?? [];
-    expect(() => route?.identify?.(request("{}", "another"))).toThrow("UNAUTHENTICATED");
-  });
-
-  it("names what is wrong with its options", () => {
-    expect(FACTORY({ token: "", maxBytes: 0 }).problems?.map(({ path }) => path)).toEqual(["token", "maxBytes"]);
-  });
-});
-`,
-} as const;
