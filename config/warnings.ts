@@ -1,4 +1,4 @@
-/** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
+/** Finds settings that are allowed but probably not meant. `relay check` names them; the relay starts anyway. */
 import { guessable } from "../core/model/bearer.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import { misspelt, type Environment } from "./environment.ts";

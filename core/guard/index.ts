@@ -11,7 +11,6 @@ import { trust } from "./trust.ts";
 import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
-export { readCertificates } from "./trust.ts";
 
 export interface GuardOptions {
   /** `guard.allow` of the config. */

@@ -137,7 +137,7 @@ function everyone(extra: readonly string[]): readonly string[] {
 }
 
 /** @throws Error when the text is not PEM certificates */
-export function readCertificates(pem: string): readonly string[] {
+function readCertificates(pem: string): readonly string[] {
   const found = certificatesOf(pem);
   if (found.length === 0) throw new Error("guard.ca contains no PEM certificate");
   return found.map((certificate) => certificate.toString());

@@ -44,7 +44,7 @@ export interface HttpsOptions {
   readonly proxy?: SecretOption;
 }
 
-/** What `relay doctor` uses of the plug-in beside its port. */
+/** What `relay check --url` uses of the plug-in beside its port. */
 interface HttpsPlugin extends Plugin<"transport", Transport> {
   /** Connects as deliveries do: with the host's files, through the proxy. @throws StartError 78 */
   reach(ctx: Pick<PluginContext, "connect" | "configDir" | "secret">): Reach;

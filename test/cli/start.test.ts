@@ -116,7 +116,7 @@ describe("relay start", () => {
     };
     expect((await runHere(["users", "add", "ada"], { cwd: folder })).code).toBe(0);
     await damage(4_096, 16_384);
-    expect(JSON.parse((await runHere(["doctor", "--json"], { cwd: folder })).stdout)).toMatchObject({
+    expect(JSON.parse((await runHere(["check", "--machine", "--json"], { cwd: folder })).stdout)).toMatchObject({
       findings: expect.arrayContaining([
         expect.objectContaining({ check: "storage", todo: "set it up as the message says" }),
       ]),

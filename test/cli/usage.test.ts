@@ -83,6 +83,7 @@ describe("the command line", () => {
     [["publish"], "relay: an argument is missing: the command is relay publish <type>\nSee relay publish --help"],
     [["publish", "a:b"], "relay: --key is missing\nSee relay publish --help\n"],
     [["--nonsense"], "unknown option: --nonsense; see relay --help"],
+    [["check", "--url"], "relay: --url needs a value\n"],
     [["doctor", "--url"], "relay: --url needs a value\n"],
     [["publish", "a:b", "--key", "my key"], '--key: "my key" is no id of an API key'],
     [["subscriptions", "update", "sub_1", "--key", "k", "--retry", "tries=3"], "--retry: tries=3 is none of attempts="],

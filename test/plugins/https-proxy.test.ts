@@ -186,7 +186,7 @@ describe("the option", () => {
     expect(https({ proxy: secretFrom({ env: "PROXY" }) } satisfies HttpsOptions).problems).toEqual([]);
   });
 
-  it("is shown by relay check without its credentials, and used by relay doctor", async () => {
+  it("is shown by relay check without its credentials, and used by relay check --url", async () => {
     await using proxy = await startProxy();
     await using receiver = await startReceiver();
     writeFileSync(join(folder, "ca.pem"), receiver.ca);
@@ -198,7 +198,7 @@ export default defineRelay({ guard: { allow: ["127.0.0.1:*"], ca: "ca.pem" }, tr
     expect(checked.stdout).toContain(`https (through the proxy http://127.0.0.1:${proxy.port})`);
     const environments: Record<string, string>[] = [{}, { FROM: `http://user:hunter2@127.0.0.1:${proxy.port}` }];
     for (const env of environments) {
-      const seen = await runCommand(["doctor", "--url", receiver.url()], { cwd: folder, env });
+      const seen = await runCommand(["check", "--url", receiver.url()], { cwd: folder, env });
       expect(seen.stdout).toContain(`${receiver.url()}: `);
       expect(seen.stdout + seen.stderr + checked.stdout).not.toContain("hunter2");
     }

@@ -1,41 +1,107 @@
-/** `relay check`: reads the config and says everything that is wrong with it. */
+/** `relay check`: reads the config and says everything that is wrong with it, and on request with what is around it. */
+import { systemReason } from "../../model/system-error.ts";
 import type { Plan } from "../../ports/plan.ts";
+import { bad, exitCode, line, type Finding } from "../check/finding.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_DATAERR, EX_OK } from "../support/exit.ts";
+import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, type Option } from "../support/command.ts";
+import { EX_CONFIG, EX_DATAERR, EX_OK, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
 import { DIGEST_KEY, digests, effective } from "../support/reload.ts";
 import { loadFor } from "../support/load-config.ts";
 
+const URL_OPTION: Option = {
+  flags: "--url <url>",
+  about: "also connect to it as a delivery would (with --machine); may be repeated",
+  many: true,
+};
+
 const check: Command = {
   usage: "check",
-  about: "check the config, and with --data every stored record",
+  about: "check the config, with --machine what is around it, with --data every stored record",
   options: [
+    { flags: "--machine", about: "also look at folder, disk, limits, certificates, address, storage and keys" },
+    URL_OPTION,
     { flags: "--data", about: "also read every record, while no relay uses the folder" },
     ...CONFIG_OPTIONS,
     JSON_OPTION,
   ],
-  async run(given, io) {
-    const { ConfigError } = await import("../../../config/problems.ts");
-    try {
-      const { plan, file } = await loadFor(given, io);
-      if (given.flag("data")) return await checkStored(plan, given, io);
-      const { configWarnings } = await import("../../../config/warnings.ts");
-      const warnings = configWarnings(plan, io.env);
-      const key = io.env[DIGEST_KEY];
-      const shown = { ...effective(plan), ...(key !== undefined && digests(plan, key)) };
-      if (given.flag("json")) io.print(json({ ok: true, file, problems: [], warnings, plan: shown }));
-      else io.print(summary(plan, file));
-      if (!given.flag("json"))
-        for (const { path, message } of warnings) io.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
-      return EX_OK;
-    } catch (error) {
-      if (!(error instanceof ConfigError) || !given.flag("json")) throw error;
-      io.print(json({ ok: false, file: error.file, problems: error.problems }));
-      return EX_CONFIG;
-    }
-  },
+  examples: ["relay check --machine --url https://hooks.example.com/orders"],
+  run: (given, io) => run(given, io, given.flag("machine") || given.list("url") !== undefined),
 };
+
+export const doctor: Command = {
+  usage: "doctor",
+  about: "deprecated: relay check --machine",
+  options: [URL_OPTION, ...CONFIG_OPTIONS, JSON_OPTION],
+  run: (given, io) => run(given, io, true),
+};
+
+/** @returns 0, or with `machine` 78 when something here is bad, 69 when something outside is */
+async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<number> {
+  const urls = given.list("url") ?? [];
+  const asJson = given.flag("json");
+  if (machine && given.flag("data")) throw usage("--data reads the records, --machine looks around: give one of them");
+  const { ConfigError } = await import("../../../config/problems.ts");
+  try {
+    const { plan, file } = await loadFor(given, io);
+    if (given.flag("data")) return await checkStored(plan, given, io);
+    const { configWarnings } = await import("../../../config/warnings.ts");
+    const warnings = configWarnings(plan, io.env);
+    const key = io.env[DIGEST_KEY];
+    const shown = { ...effective(plan), ...(key !== undefined && digests(plan, key)) };
+    if (!asJson) io.print(summary(plan, file));
+    if (!asJson)
+      for (const { path, message } of warnings) io.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
+    const findings: Finding[] = [];
+    if (machine)
+      for await (const finding of lookAround(plan, urls, io)) {
+        findings.push(finding);
+        // At once, because some take seconds.
+        if (!asJson) io.print(line(finding, io));
+      }
+    const code = exitCode(findings);
+    const told = { ok: code === EX_OK, file, problems: [], warnings, plan: shown };
+    if (asJson) io.print(json({ ...told, ...(machine && { findings }) }));
+    return code;
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !asJson) throw error;
+    const { file, problems } = error;
+    const findings = problems.map(({ path, message }) =>
+      bad("config", path === "" ? message : `${path}: ${message}`, "correct it"),
+    );
+    io.print(json({ ok: false, file, problems, ...(machine && { findings }) }));
+    return EX_CONFIG;
+  }
+}
+
+/** Looks at one thing after another. A look that fails is a finding too. */
+async function* lookAround(plan: Plan, urls: readonly string[], io: CliEnvironment): AsyncGenerator<Finding> {
+  const [machine, { checkStorage }, { checkReach }] = await Promise.all([
+    import("../check/machine.ts"),
+    import("../check/storage.ts"),
+    import("../check/reach.ts"),
+  ]);
+  const looks: readonly [string, () => Promise<readonly Finding[]>][] = [
+    ["folder", () => machine.checkFolder(plan)],
+    ["open files", async () => [machine.checkFiles(plan)]],
+    ["certificates", () => machine.checkCertificates(plan, io.clock.now())],
+    [
+      "storage",
+      async () => {
+        const { findings, inUse } = await checkStorage(plan, io);
+        return [...findings, await machine.checkAddress(plan, io, inUse)];
+      },
+    ],
+    ...urls.map((url): [string, () => Promise<Finding[]>] => ["url", async () => [await checkReach(url, plan, io)]]),
+  ];
+  for (const [name, look] of looks) {
+    try {
+      yield* await look();
+    } catch (error) {
+      yield bad(name, `could not be looked at: ${systemReason(error)}`, "look at it by hand");
+    }
+  }
+}
 
 /** @throws StartError 75 while a relay uses the folder, ExitError 69 when there is none */
 async function checkStored(plan: Plan, given: Given, io: CliEnvironment): Promise<number> {

@@ -44,19 +44,16 @@ interface Answer {
 interface ProbeOptions {
   /** Whether the certificate must be one for this address. */
   readonly verify: boolean;
-  /** Sent as a Bearer token. @default none */
-  readonly token?: string | undefined;
 }
 
 /** One GET. @throws Error when nothing has come within 4 s */
 export const probe = (url: string, { clock }: Pick<CliEnvironment, "clock">, options: ProbeOptions): Promise<Answer> =>
   withDeadline(clock, TIMEOUT_MS, (signal) => get(url, options, signal));
 
-function get(url: string, { verify, token }: ProbeOptions, signal: AbortSignal): Promise<Answer> {
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+function get(url: string, { verify }: ProbeOptions, signal: AbortSignal): Promise<Answer> {
   const request = url.startsWith("https:") ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const asked = request(url, { agent: false, rejectUnauthorized: verify, signal, headers }, (answer) => {
+    const asked = request(url, { agent: false, rejectUnauthorized: verify, signal }, (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (part: string) => {
         text += part;
