@@ -9,8 +9,7 @@ const at = (path: string): string => new URL(`../${path}`, import.meta.url).path
 
 export default defineConfig({
   test: {
-    // The law of the storage port over files takes minutes; it is run for `unstorage(fs-lite)`.
-    include: ["test/**/*.test.ts", "examples/plugin-{source,transport,auth,observer}/test/*.test.ts"],
+    include: ["test/**/*.test.ts", "examples/plugin-*/test/*.test.ts"],
     globalSetup: ["test/packed-relay.ts", "test/browser-server.ts"],
     setupFiles: ["test/setup.ts"],
     pool: "forks",
