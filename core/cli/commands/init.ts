@@ -40,7 +40,7 @@ async function writePackage(
   force: boolean,
   io: CliEnvironment,
 ): Promise<void> {
-  const { isPackageName, packageFiles, PLUGIN_KINDS } = await import("../support/plugin-packages.ts");
+  const { isPackageName, packageFiles, PLUGIN_KINDS } = await import("../package/plugin-packages.ts");
   const known = PLUGIN_KINDS.find((one) => one === kind);
   if (known === undefined) throw usage(`--plugin must be one of: ${PLUGIN_KINDS.join(", ")}`);
   const into = resolve(io.cwd, folder ?? `my-${kind}`);

@@ -8,7 +8,7 @@ import type { OutputChunk, Plugin, RolldownBuild, RolldownOptions } from "rolldo
 import { SCRIPT, scriptFile } from "../../api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
-import { PACKAGES_FILE, packPackages } from "../support/plugin-packages.ts";
+import { PACKAGES_FILE, packPackages } from "../package/plugin-packages.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { optionalLibraries } from "./optional-libraries.ts";
