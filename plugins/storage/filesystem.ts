@@ -1,21 +1,23 @@
 /** `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal. */
+import { join, resolve } from "node:path";
 import { refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embeddedProblems } from "./embedded/options.ts";
-import type { EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 
 interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
   readonly dir?: string;
-  /** Most records in one folder; a fuller one is split. 2 to 1_000_000, and may change from start to start. @default 1_000 */
+  /** No longer used: a prefix has one folder. Leave it out. 2 to 1_000_000. */
   readonly perFolder?: number;
 }
 
 /**
- * One process per folder: it is locked. Durability is `fsync`: a commit is acknowledged when the journal is synced.
+ * One process per folder: it is locked. Durability is `fsync`: a commit is acknowledged when the journal is synced. All keys
+ * (not the values) are held in memory, and listed at start.
  *
- * - `records/<key prefix>/from…/<rest of the key>.json`: the records, brought up to date within a second.
+ * - `items/<key prefix>/<rest of the key>.json`: the records, brought up to date within a second.
  * - `journal/`: what was committed since.
  * - `quarantine/`: what was torn, foreign or changed by hand; reported in the log, counted in the status.
  *
@@ -29,8 +31,16 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
     problems,
     async setup(ctx) {
       refuseOptions(problems);
+      if (options.perFolder !== undefined) ctx.log.warn("perFolder of filesystem() has no effect any more; remove it");
+      const dir = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
       // Loaded here, as most relays use another storage.
-      return (await import("./filesystem/open.ts")).openFilesystem(options, ctx);
+      const store = await (await import("./unstorage/open-files.ts")).openFiles(dir, ctx);
+      try {
+        return await embedded(store, ctx.clock, options);
+      } catch (error) {
+        await store.close();
+        throw error;
+      }
     },
   };
 }

@@ -1,11 +1,22 @@
 /** `memory()` keeps everything in this process, and loses it with it. For tests, trials and data that may be lost. */
-import { ConflictError, refuseOptions } from "../../core/model/errors.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { unmet } from "./embedded/conditions.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
 import { embeddedProblems } from "./embedded/options.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import type { ItemForm } from "./unstorage/items.ts";
+import { type Journal, Store } from "./unstorage/store.ts";
+
+/** The driver keeps keys and texts as they are. */
+const PLAIN: ItemForm = { name: (key) => key, text: (_, value) => value, value: (_, item) => item as string };
+/** Its items are never torn, and gone with the process. */
+const NONE: Journal = {
+  append: async () => {},
+  rotate: async () => async () => {},
+  uncertain: false,
+  close: async () => {},
+};
 
 /** @param options.window most due lines that wait in the queue. @default 10_000 */
 export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
@@ -14,30 +25,12 @@ export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage
     kind: "storage",
     name: "memory",
     problems,
-    async setup({ clock }) {
+    async setup({ clock, log }) {
       refuseOptions(problems);
-      const map = sortedMap();
-      return embedded(
-        {
-          name: "memory",
-          durability: "volatile",
-          async commit(changes) {
-            const keys = unmet(changes, map.get);
-            if (keys.length > 0) throw new ConflictError(keys);
-            for (const change of changes) {
-              if (change.op === "put") map.set(change.key, change.value);
-              else if (change.op === "delete") map.delete(change.key);
-            }
-          },
-          getMany: async (keys) => keys.map(map.get),
-          range: async (prefix, range) => map.range(prefix, range),
-          count: async (prefix) => map.count(prefix),
-          status: async () => ({ rows: map.size }),
-          close: async () => {},
-        },
-        clock,
-        options,
-      );
+      const { default: memoryDriver } = await import("unstorage/drivers/memory");
+      const store = new Store({ driver: memoryDriver(), form: PLAIN, keys: sortedMap(), journal: NONE, log });
+      const status = async () => ({ rows: store.facts().rows });
+      return embedded({ ...store.calls(), name: "memory", durability: "volatile", status }, clock, options);
     },
   };
 }

@@ -4,7 +4,12 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { refuseOptions } from "../../core/model/errors.ts";
 import { embeddedProblems } from "./embedded/options.ts";
+import { sortedMap } from "./embedded/sorted-map.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { itemJournal } from "./unstorage/item-journal.ts";
+import { ITEMS } from "./unstorage/items.ts";
+import { listKeys, probeDriver } from "./unstorage/start.ts";
+import { Store } from "./unstorage/store.ts";
 
 /**
  * For trying things out, and for stores that nothing else here reaches. What it cannot promise, and says at start:
@@ -24,14 +29,23 @@ export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin
     async setup({ clock, log }) {
       refuseOptions(problems);
       const name = driver.name ?? "unnamed";
-      // Loaded here, as most relays use another storage.
-      const { openDriver } = await import("./unstorage/store.ts");
-      const store = await openDriver(driver, log);
+      await probeDriver(driver);
+      const keys = sortedMap();
+      const foreign = await listKeys(driver, (key) => keys.set(key, ""));
+      if (foreign > 0)
+        log.warn("the driver holds items that do not belong to the relay; they stay untouched", { items: foreign });
+      const journal = await itemJournal(driver, log);
+      const store = new Store({ driver, form: ITEMS, keys, journal, log });
+      await store.recover(journal.left);
       log.warn(
         "this storage promises less than the relay's own: acknowledged events may be lost in a crash, and only one process may use it",
         { driver: name },
       );
-      return embedded(store, clock, options);
+      async function status() {
+        const { rows, unreadable } = store.facts();
+        return { driver: name, rows, unreadable };
+      }
+      return embedded({ ...store.calls(), name: "unstorage", durability: "volatile", status }, clock, options);
     },
   };
 }

@@ -29,7 +29,7 @@ describe("a storage with a record that cannot be read", () => {
     const values = { "meta:schema": "2", "meta:a": "1", "meta:b": "2" };
     await storage.commit(Object.entries(values).map(([key, value]) => ({ op: "put", key, value })));
     await storage.dispose();
-    const records = join(folder, "data", "files", "records");
+    const records = join(folder, "data", "files", "items");
     const file = readdirSync(records, { recursive: true, encoding: "utf8" }).find((name) => name.endsWith("a.json"));
     writeFileSync(join(records, file as string), "{}");
   });

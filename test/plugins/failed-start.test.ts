@@ -77,7 +77,7 @@ it("of filesystem() whose journal cannot be begun", async () => {
   }
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(readdirSync(join(left, "journal"))).toEqual(segments);
-  expect(readdirSync(join(left, "records"))).toEqual([]);
+  expect(readdirSync(join(left, "items"))).toEqual([]);
 });
 
 const missing = needs("redis");

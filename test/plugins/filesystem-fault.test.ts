@@ -23,6 +23,7 @@ import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog } from "../support/quiet.ts";
 import { accept } from "../support/storage-child.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
+import { eventually } from "../support/until.ts";
 
 const fresh = testFolders();
 
@@ -43,7 +44,7 @@ async function filled(dir: string): Promise<string> {
   const storage = await open(dir);
   await storage.commit(accept(1));
   await storage.dispose();
-  return join(dir, "records/event/from/k+000001.json");
+  return join(dir, "items/event/k+000001.json");
 }
 const errors = (): readonly string[] =>
   log.lines.filter(({ level }) => level === "error").map(({ fields }) => String(fields["why"]));
@@ -65,10 +66,10 @@ describe("filesystem() and its folder", () => {
     const dir = fresh();
     await filled(dir);
     chmodSync(dir, 0o755);
-    chmodSync(join(dir, "records"), 0o755);
+    chmodSync(join(dir, "items"), 0o755);
     await open(dir);
     expect(statSync(dir).mode & 0o777).toBe(0o700);
-    expect(statSync(join(dir, "records")).mode & 0o777).toBe(0o700);
+    expect(statSync(join(dir, "items")).mode & 0o777).toBe(0o700);
     expect(log.lines.some(({ level }) => level === "warn")).toBe(true);
   });
 
@@ -85,7 +86,7 @@ describe("filesystem() and its folder", () => {
     };
     for (const [key, value] of Object.entries(values)) await storage.commit([{ op: "put", key, value }]);
     await storage.dispose();
-    const files = all(join(dir, "records")).filter((path) => path.endsWith(".json"));
+    const files = all(join(dir, "items")).filter((path) => path.endsWith(".json"));
     const records = files.map(
       (path) => JSON.parse(readFileSync(path, "utf8")) as { key: string; value?: { url: string }; lines?: unknown[] },
     );
@@ -123,20 +124,62 @@ describe("filesystem() and its folder", () => {
     await expect(again.commit([{ op: "put", key: "meta:ü", value: "" }])).rejects.toBeInstanceOf(RangeError);
   });
 
+  it("has nothing of a deleted record in any file a second later", async () => {
+    const dir = fresh();
+    const clock = testClock();
+    const storage = await filesystem({ dir }).setup(pluginContext(clock, dir));
+    opened.push(storage);
+    const settled = () =>
+      eventually("the files have all", async () => {
+        await clock.advance(1_000);
+        return (await storage.status())["behindKeys"] === 0;
+      });
+    const holding = (text: string) =>
+      all(dir).filter((path) => statSync(path).isFile() && readFileSync(path).includes(text));
+    const body = "what nobody may read";
+    await storage.commit([{ op: "put", key: "event:k:1", value: body }]);
+    expect(holding(body)).toHaveLength(1);
+    await settled();
+    expect(holding(body)).toEqual([join(dir, "items/event/k+1.json")]);
+    await storage.commit([{ op: "delete", key: "event:k:1" }]);
+    await settled();
+    await eventually("the journal is gone", () => holding(body).length === 0);
+  });
+
+  it("leaves no folders behind of long keys that were deleted", async () => {
+    const dir = fresh();
+    const storage = await open(dir);
+    const keys = Array.from({ length: 3 }, (_, n) => `eventid:k:${"x".repeat(400)}${n}`);
+    await storage.commit(keys.map((key) => ({ op: "put", key, value: "1" })));
+    await storage.dispose();
+    expect(all(join(dir, "items")).filter((path) => path.endsWith(".json"))).toHaveLength(3);
+    const again = await open(dir);
+    await again.commit(keys.map((key) => ({ op: "delete", key })));
+    await again.dispose();
+    expect(all(join(dir, "items"))).toEqual([join(dir, "items/eventid")]);
+  });
+
+  it("says that perFolder has no effect any more, and starts", async () => {
+    const dir = fresh();
+    log = quietLog();
+    opened.push(await filesystem({ dir, perFolder: 500 }).setup(pluginContext(testClock(), dir, { log })));
+    expect(log.lines).toMatchObject([{ level: "warn" }]);
+  });
+
   it("refuses a second process, and one that is made by a newer version", async () => {
     const dir = fresh();
     const storage = await open(dir);
     await expect(open(dir)).rejects.toMatchObject({ exitCode: 75 });
     await storage.dispose();
-    writeFileSync(join(dir, "format.json"), '{"storage":"filesystem","format":2}\n');
+    writeFileSync(join(dir, "format.json"), '{"storage":"filesystem","format":3}\n');
     await expect(open(dir)).rejects.toMatchObject({ exitCode: 78 });
   });
 
   it("refuses a folder of its own that is a link", async () => {
     const dir = fresh();
     await filled(dir);
-    renameSync(join(dir, "records"), join(dir, "elsewhere"));
-    symlinkSync(join(dir, "elsewhere"), join(dir, "records"));
+    renameSync(join(dir, "items"), join(dir, "elsewhere"));
+    symlinkSync(join(dir, "elsewhere"), join(dir, "items"));
     await expect(open(dir)).rejects.toMatchObject({ exitCode: 78 });
   });
 });
@@ -192,21 +235,29 @@ describe("filesystem() and what cannot be trusted", () => {
     renameSync(path, outside);
     symlinkSync(outside, path);
     const storage = await open(dir);
-    await expect(storage.getItem("event:k:000001")).rejects.toMatchObject({ fault: "broken" });
+    expect(await storage.getItem("event:k:000001")).toBeUndefined();
+    expect(errors()).toEqual(["not a file of this storage"]);
     expect(existsSync(outside)).toBe(true);
+    await storage.commit(accept(1));
     await storage.dispose();
-    symlinkSync(fresh(), join(dir, "records/event/from+z"));
+    const again = await open(dir);
+    renameSync(path, outside);
+    symlinkSync(outside, path);
+    await expect(again.getItem("event:k:000001")).rejects.toMatchObject({ fault: "broken" });
+    expect(existsSync(outside)).toBe(true);
+    await again.dispose();
+    symlinkSync(fresh(), join(dir, "items/event/z-"));
     await open(dir);
-    expect(errors()).toEqual(["not a folder of this storage"]);
+    expect(errors()).toEqual(["not a file of this storage"]);
   });
 
   it("moves foreign files out of its folders", async () => {
     const dir = fresh();
     const path = await filled(dir);
-    writeFileSync(join(dir, "records/event/from/notes.txt"), "mine");
-    writeFileSync(join(dir, "records/event/from/K+1.json"), "mine");
-    writeFileSync(join(dir, "records/stray"), "mine");
-    mkdirSync(join(dir, "records/event/from/k+7.json"));
+    writeFileSync(join(dir, "items/event/notes.txt"), "mine");
+    writeFileSync(join(dir, "items/event/K+1.json"), "mine");
+    writeFileSync(join(dir, "items/stray"), "mine");
+    mkdirSync(join(dir, "items/event/k+7.json"));
     writeFileSync(join(dir, "journal/notes"), "mine");
     const storage = await open(dir);
     expect((await storage.range("event:")).map(({ key }) => key)).toEqual(["event:k:000001"]);

@@ -1,14 +1,8 @@
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { filesystem } from "../../plugins/storage/filesystem.ts";
-import { testClock } from "../support/clock.ts";
 import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
-import { quietLog } from "../support/quiet.ts";
-import { shuffled } from "../support/shuffled-child.ts";
 import { inspect, ledger, live } from "../support/storage-crash.ts";
 
 const fresh = testFolders();
@@ -72,32 +66,6 @@ describe("filesystem() and sudden death", () => {
       await live(book, { folder: dir, storage, first: 200, count: 5, writers: 2 });
       expect(book.ended.has(204)).toBe(true);
       await inspect(book, dir, storage);
-    });
-  }
-
-  const child = join(import.meta.dirname, "../support/shuffled-child.ts");
-  const [count, more] = [1_010, 10];
-  const fill = (dir: string, from: number, to: number, ...under: readonly string[]) => {
-    const words = [...under, process.execPath, child, dir, String(from), String(to), String(count)];
-    return spawnSync("env", words, { encoding: "utf8" });
-  };
-  // strace counts by thread: beyond the few records it writes itself, the renames are those of the split.
-  for (const when of [more + 1, 300, 505]) {
-    it(`finds every record after dying at rename ${when} of a folder being split`, async ({ skip }) => {
-      skip(missing !== undefined, missing);
-      const dir = fresh();
-      expect(fill(dir, 0, count - more).stdout).toBe("full\n");
-      const inject = `inject=rename:signal=SIGKILL:when=${when}`;
-      const under = [..."UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e trace=rename -e".split(" "), inject];
-      const { stdout, status } = fill(dir, count - more, count, ...under);
-      expect(stdout).toBe("full\n");
-      expect(status).not.toBe(0);
-      const log = quietLog();
-      const opened = await filesystem({ dir }).setup(pluginContext(testClock(), dir, { log }));
-      expect(await opened.getKeys("type:", {})).toEqual(shuffled(count).toSorted());
-      expect(await opened.getMany(shuffled(count))).toEqual(shuffled(count).map((key) => `v ${key}`));
-      expect(log.lines).toEqual([]);
-      await opened.dispose();
     });
   }
 

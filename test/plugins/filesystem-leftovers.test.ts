@@ -1,19 +1,9 @@
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
-import { groupPieces, headerLine } from "../../plugins/storage/filesystem/journal-lines.ts";
-import type { Write } from "../../plugins/storage/filesystem/journal-lines.ts";
+import { groupBytes, headerLine, type Write } from "../../plugins/storage/unstorage/journal-lines.ts";
 import { testClock } from "../support/clock.ts";
 import { testFolders } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -24,7 +14,7 @@ const opened: Storage[] = [];
 let log = quietLog();
 async function open(dir: string): Promise<Storage> {
   log = quietLog();
-  const storage = await filesystem({ dir, perFolder: 4 }).setup(pluginContext(testClock(), dir, { log }));
+  const storage = await filesystem({ dir }).setup(pluginContext(testClock(), dir, { log }));
   opened.push(storage);
   return storage;
 }
@@ -36,54 +26,8 @@ const told = (): readonly string[] =>
 const quarantined = (dir: string): readonly string[] => readdirSync(join(dir, "quarantine"));
 const key = (n: number): string => `event:k:${String(n).padStart(6, "0")}`;
 
-/** Records 0 to 7, in two folders: 0 to 3, and 4 to 7. */
-async function twoFolders(): Promise<string> {
-  const dir = fresh();
-  const storage = await open(dir);
-  await storage.commit(Array.from({ length: 8 }, (_, n) => ({ op: "put", key: key(n), value: `v${n}` })));
-  await storage.dispose();
-  expect(readdirSync(join(dir, "records/event")).toSorted()).toEqual(["from", "from+k+000004"]);
-  return dir;
-}
-
-describe("folders of filesystem() after a power cut", () => {
-  it("are given back again when they are empty: their keys stay where they went", async () => {
-    const dir = await twoFolders();
-    // Given back before, and brought back.
-    mkdirSync(join(dir, "records/event/from+k+000002"), { mode: 0o700 });
-    const storage = await open(dir);
-    expect((await storage.range("event:")).map((row) => row.key)).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map(key));
-    expect(await storage.getItem(key(3))).toBe("v3");
-    expect(told()).toEqual([]);
-    expect(existsSync(join(dir, "records/event/from+k+000002"))).toBe(false);
-  });
-
-  it("give a whole record to the folder where it belongs, and say nothing of it", async () => {
-    const dir = await twoFolders();
-    const [first, second] = [join(dir, "records/event/from"), join(dir, "records/event/from+k+000004")];
-    renameSync(join(second, "k+000006.json"), join(first, "k+000006.json"));
-    const storage = await open(dir);
-    expect((await storage.range("event:")).map((row) => row.key)).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map(key));
-    expect(await storage.getItem(key(6))).toBe("v6");
-    expect(existsSync(join(second, "k+000006.json"))).toBe(true);
-    expect(told()).toEqual([]);
-  });
-
-  it("keep the record that is in its place, and quarantine a second one and a damaged one", async () => {
-    const dir = await twoFolders();
-    const [first, second] = [join(dir, "records/event/from"), join(dir, "records/event/from+k+000004")];
-    cpSync(join(second, "k+000006.json"), join(first, "k+000006.json"));
-    renameSync(join(second, "k+000005.json"), join(first, "k+000005.json"));
-    truncateSync(join(first, "k+000005.json"), 20);
-    const storage = await open(dir);
-    expect((await storage.range("event:")).map((row) => row.key)).toEqual([0, 1, 2, 3, 4, 6, 7].map(key));
-    expect(told()).toEqual(["a record in the wrong folder", "a record in the wrong folder"]);
-    expect(quarantined(dir)).toHaveLength(2);
-  });
-});
-
 describe("the journal of filesystem() after a power cut", () => {
-  const group = (...commits: readonly (readonly Write[])[]): Buffer => Buffer.concat([...groupPieces(commits)]);
+  const group = (...commits: readonly (readonly Write[])[]): Buffer => groupBytes(commits);
   const event = (n: number): readonly Write[] => [[key(n), `v${n}`.padEnd(700, "e")]];
   /** A folder whose journal is left as given. */
   async function left(...segments: readonly Buffer[]): Promise<string> {

@@ -1,4 +1,4 @@
-/** The storages as these tests open them: small, so that what they do seldom is done often. */
+/** The storages as these tests open them. */
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
@@ -6,5 +6,5 @@ import { sqlite } from "../../plugins/storage/sqlite.ts";
 import type { StorageName } from "../support/storage-child.ts";
 
 export async function openStorage(name: StorageName, dir: string, ctx: PluginContext): Promise<Storage> {
-  return name === "sqlite" ? sqlite({ dir }).setup(ctx) : filesystem({ dir, perFolder: 4 }).setup(ctx);
+  return name === "sqlite" ? sqlite({ dir }).setup(ctx) : filesystem({ dir }).setup(ctx);
 }

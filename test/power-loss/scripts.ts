@@ -40,14 +40,14 @@ const all = (keys: readonly string[], value = "v"): readonly Change[] => keys.ma
 const events = (from: number, to: number): readonly string[] =>
   Array.from({ length: to - from }, (_, i) => `event:k:${number(from + i)}`);
 
-/** Folders of few records that grow in their middle and are split. */
-const split: readonly Deed[] = [
+/** Keys far from any order, some of them written again. */
+const outOfOrder: readonly Deed[] = [
   ...[0, 5, 9, 14, 22].flatMap((from, i, list): Deed[] => [all(shuffled(31).slice(from, list[i + 1])), "idle"]),
   all(shuffled(31).slice(3, 6), "changed"),
   "idle",
 ];
-/** A folder of records that becomes empty and is given back; then keys come that would have been its own. */
-const giveBack: readonly Deed[] = [
+/** Records of which most go again; then more come. */
+const goAgain: readonly Deed[] = [
   all(events(0, 12)),
   "idle",
   [...events(4, 12).map(remove)],
@@ -60,7 +60,7 @@ const giveBack: readonly Deed[] = [
 
 export const SCRIPTS = {
   steady: { writers: [steady(0, 14, 5), steady(1, 14, 7), steady(2, 14, 20)] },
-  folders: { writers: [split, giveBack] },
+  folders: { writers: [outOfOrder, goAgain] },
   /** The same rows, after another life. */
   again: { writers: [steady(0, 8, 3, 100), steady(1, 8, 20, 100), steady(2, 8, 20, 100)] },
   /** A commit of a table alone, then one of two tables. */

@@ -6,7 +6,7 @@
  */
 import { ConflictError, StorageError, type StorageFault } from "../../core/model/errors.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
-import { unmet } from "../../plugins/storage/embedded/conditions.ts";
+import { unmet } from "../../plugins/storage/embedded/group.ts";
 import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { embedded } from "../../plugins/storage/embedded/storage.ts";
 import type { Life, World } from "./world.ts";

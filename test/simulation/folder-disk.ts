@@ -90,6 +90,7 @@ const openNow = (fd: number) => ({
   sync: async () => {},
   datasync: async () => {},
   close: async () => sync.closeSync(fd),
+  [Symbol.asyncDispose]: async () => sync.closeSync(fd),
 });
 
 /** Longest time of one call, ms. */
@@ -98,7 +99,6 @@ const LONGEST_CALLS = [0.5, 20];
 function folderDisk(world: World, root: string) {
   const { random } = world;
   const longest = random.pick(LONGEST_CALLS);
-  const perFolder = random.pick([6, 1_000]);
   const owners = new Map<string, Life>();
   /** Open files of the process that lives. */
   const files = new Set<Record<string, Call>>();
@@ -164,7 +164,7 @@ function folderDisk(world: World, root: string) {
       const next = join(root, String(++lives));
       if (dir !== undefined) moveTo(dir, next);
       owners.set((dir = next), life);
-      const storage = await filesystem({ dir, perFolder }).setup(pluginContext(life.clock, root));
+      const storage = await filesystem({ dir }).setup(pluginContext(life.clock, root));
       return storage;
     },
     crash() {
@@ -179,7 +179,7 @@ function folderDisk(world: World, root: string) {
       const copy = join(root, `look-${++lives}`);
       // A start replaces and removes files, but writes to none that is there other bytes than it has.
       linkAll(dir, copy);
-      const storage = await filesystem({ dir: copy, perFolder }).setup(pluginContext(testClock(), root));
+      const storage = await filesystem({ dir: copy }).setup(pluginContext(testClock(), root));
       for (const { key, value } of await storage.range("", { limit: 1_000_000 })) rows.set(key, value);
       await storage.dispose();
       rmSync(copy, { recursive: true });

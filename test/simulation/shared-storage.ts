@@ -6,7 +6,7 @@ import { ConflictError, LeaseLostError, StorageError } from "../../core/model/er
 import { neverTried, type Due } from "../../core/model/delivery.ts";
 import { dueKey, parseDue } from "../../core/model/keys.ts";
 import type { Change, Lease, Nodes, Queue, Storage } from "../../core/ports/storage.ts";
-import { unmet } from "../../plugins/storage/embedded/conditions.ts";
+import { unmet } from "../../plugins/storage/embedded/group.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { simpleDriver } from "../../plugins/storage/embedded/driver.ts";
 import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";

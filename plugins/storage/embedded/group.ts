@@ -1,7 +1,9 @@
 /** Judges commits that are written together: each by what is stored and by what those before it write. */
 import { ConflictError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { unmet } from "./conditions.ts";
+
+/** About how many characters a group has; a single commit may be longer. */
+const GROUP_CHARS = 8 << 20;
 
 export interface PendingCommit {
   readonly changes: readonly Change[];
@@ -10,7 +12,7 @@ export interface PendingCommit {
 }
 
 /** A key and its new value; `null`: it is removed. */
-type KeyWrite = readonly [key: string, value: string | null];
+export type KeyWrite = readonly [key: string, value: string | null];
 
 interface JudgedGroup {
   /** What each commit that is kept writes, in order. */
@@ -48,4 +50,26 @@ export function judgeGroup(group: readonly PendingCommit[], stored: (key: string
     answers.push(resolve);
   }
   return { writes, answer: () => answers.forEach((one) => one()) };
+}
+
+/** Returns the keys whose condition does not hold, judged by what was stored before the commit. Empty when all hold. */
+export function unmet(changes: readonly Change[], get: (key: string) => string | undefined): readonly string[] {
+  let keys: string[] | undefined;
+  for (const change of changes) {
+    if (change.if === undefined) continue;
+    if (get(change.key) !== (change.if ?? undefined)) (keys ??= []).push(change.key);
+  }
+  return keys ?? [];
+}
+
+/** Returns how many of the first commits go together. @param most commits of a group */
+export function groupLength(pending: readonly { readonly changes: readonly Change[] }[], most: number): number {
+  let chars = 0;
+  let count = 0;
+  for (const { changes } of pending) {
+    if (count >= most || chars >= GROUP_CHARS) break;
+    for (const change of changes) if (change.op === "put") chars += change.value.length;
+    count++;
+  }
+  return count;
 }

@@ -7,17 +7,12 @@ import { simpleDriver, type KeyValue } from "./driver.ts";
 import { createQueue } from "./queue.ts";
 import { watchers } from "./watch.ts";
 
-/** Keys read at once where they are counted by reading. */
-const COUNT_PAGE = 1_000;
-
 /** What a plug-in brings. Promises and errors are those of the storage port. */
 export interface EmbeddedStore extends KeyValue {
   readonly name: string;
   readonly durability: Durability;
   /** Returns how many keys start with the prefix. Called at the start for all due lines, later for one subscription. */
-  count?(prefix: string): Promise<number>;
-  /** Whether its count omits recent commits, so that it is right only at the start. @default false */
-  readonly lateCount?: boolean;
+  count(prefix: string): Promise<number>;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
   room?(): Promise<StorageSpace>;
@@ -32,7 +27,7 @@ export interface EmbeddedOptions {
 
 export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
   const { watch, watched, notify } = watchers();
-  let lines = await store.count?.("due:");
+  let lines = await store.count("due:");
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
 
@@ -41,11 +36,11 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     const done = store.commit(changes);
     const more = growth(changes);
     // Counts while the commit is under way, so that nobody waits for the count.
-    if (lines !== undefined) lines += more;
+    lines += more;
     try {
       await done;
     } catch (error) {
-      if (lines !== undefined) lines -= more;
+      lines -= more;
       // It may have happened: what is kept of these records is read again.
       if (error instanceof StorageError && error.fault === "uncertain") tell(changes, false);
       throw error;
@@ -60,8 +55,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   }
 
   const { getMany, range } = store;
-  const count = (prefix: string): Promise<number> =>
-    (store.lateCount === true ? undefined : store.count?.(prefix)) ?? countByPages(range, prefix);
+  const count = (prefix: string): Promise<number> => store.count(prefix);
   const queue = createQueue({ range, commit, clock, stored: () => lines, count, window: options.window });
 
   return {
@@ -90,17 +84,6 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
       return closing;
     },
   };
-}
-
-/** Counts by reading, for a store that cannot do it faster. */
-export async function countByPages(range: EmbeddedStore["range"], prefix: string): Promise<number> {
-  let lines = 0;
-  for (let after: string | undefined; ;) {
-    const page = await range(prefix, { after, limit: COUNT_PAGE });
-    lines += page.length;
-    if (page.length < COUNT_PAGE) return lines;
-    after = page.at(-1)?.key;
-  }
 }
 
 /** Returns how many due lines a commit adds. Every line is written once and deleted once, so counting is enough. */

@@ -59,12 +59,28 @@ export function itemValue(item: unknown, name: string): string | undefined {
   throw new StorageError("broken", `the item ${name} is not what was written`);
 }
 
+/** How a store keeps its records in a driver. */
+export interface ItemForm {
+  name(key: string): string;
+  text(key: string, value: string): string;
+  /** @throws StorageError `broken` when the item is not what was written */
+  value(key: string, item: unknown): string | undefined;
+}
+
+export const ITEMS: ItemForm = {
+  name: itemName,
+  text: (_, value) => itemText(value),
+  value: (key, item) => itemValue(item, itemName(key)),
+};
+
 /** @throws StorageError `unavailable` when the driver cannot read */
 export async function get(driver: Driver, name: string): Promise<unknown> {
   try {
     return await driver.getItem(name, {});
   } catch (error) {
-    throw new StorageError("unavailable", "the driver cannot read", { cause: error });
+    throw error instanceof StorageError
+      ? error
+      : new StorageError("unavailable", "the driver cannot read", { cause: error });
   }
 }
 export const put = async (driver: Driver, name: string, text: string): Promise<void> =>

@@ -1,23 +1,7 @@
-/** Looks at a driver before it is used: whether it keeps what it gets, what it holds, and what a crash left behind. */
+/** Looks at a driver before it is used: whether it keeps what it gets, and what it holds. */
 import type { Driver } from "unstorage";
 import { StartError, StorageError } from "../../../core/model/errors.ts";
-import type { Log } from "../../../core/ports/plugin.ts";
 import { JOURNAL, drop, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
-
-/** The values to write; `null` stands for a removal. */
-export type Writes = ReadonlyMap<string, string | null>;
-
-/** Reads what a crash left in the journal; a torn journal was never acknowledged. */
-export async function readJournal(driver: Driver, log: Log): Promise<Writes | undefined> {
-  try {
-    const text = itemValue(await driver.getItem(JOURNAL, {}), JOURNAL);
-    return text === undefined ? undefined : new Map(JSON.parse(text) as [string, string | null][]);
-  } catch (error) {
-    if (!(error instanceof StorageError)) throw new StartError(69, "the driver cannot read", { cause: error });
-    log.error("a torn journal is dropped: its commit was never acknowledged", { item: JOURNAL });
-    return new Map();
-  }
-}
 
 /** @returns how many items are not the relay's */
 export async function listKeys(driver: Driver, add: (key: string) => void): Promise<number> {

@@ -1,10 +1,11 @@
 /** Encodes the lines of the journal: JSON, one commit per line, with a checksum that reveals a torn line. */
 import { crc32 } from "node:zlib";
+import type { KeyWrite } from "../embedded/group.ts";
 
-/** One write of a commit: a value, or `null` for a removal; or a note about a split of the files. */
-export type Write = readonly [key: string, value: string | null] | { readonly split: string };
+/** One write of a commit; format 1 also noted there how its folders were split, which no longer matters. */
+export type Write = KeyWrite | { readonly split: string };
 
-export interface JournalLine {
+interface JournalLine {
   readonly writes: readonly Write[];
   /** Where the line ends in its segment. */
   readonly end: number;
@@ -12,7 +13,7 @@ export interface JournalLine {
 
 const HEAD = '{"crc":"';
 const MIDDLE = '","writes":';
-const crcText = (text: string | Uint8Array): string => crc32(text).toString(16).padStart(8, "0");
+const crcText = (text: string): string => crc32(text).toString(16).padStart(8, "0");
 
 function commitLine(writes: readonly Write[]): string {
   const text = JSON.stringify(writes);
@@ -21,43 +22,38 @@ function commitLine(writes: readonly Write[]): string {
 
 /** Begins a group of commits. It is an empty commit, so that versions which do not know groups can read it. */
 const GROUP_LINE = commitLine([]);
-/** A group is written in pieces of about this many characters, so that no single text holds all of it. */
-const PIECE = 1 << 20;
 
-/** Yields the bytes of a group, to be written one after the other and synced once. */
-export function* groupPieces(commits: readonly (readonly Write[])[]): Generator<Buffer> {
-  let text = GROUP_LINE;
-  for (const writes of commits) {
-    if (text.length >= PIECE) {
-      yield Buffer.from(text);
-      text = "";
-    }
-    text += commitLine(writes);
-  }
-  yield Buffer.from(text);
+/** Returns the bytes of a group, to be synced once. */
+export const groupBytes = (commits: readonly (readonly Write[])[]): Buffer =>
+  Buffer.from(GROUP_LINE + commits.map(commitLine).join(""));
+
+/** Voids what a segment contains beyond that length. */
+export interface Cut {
+  readonly segment: number;
+  readonly bytes: number;
 }
 
-/** Begins a segment; `cut` voids what an earlier segment contains beyond that length. */
-export function headerLine(segment: number, cut?: { readonly segment: number; readonly bytes: number }): string {
-  return `${JSON.stringify({ journal: 1, segment, groups: true, cut })}\n`;
-}
+/** Begins a segment. @param cut of an earlier one */
+export const headerLine = (segment: number, cut?: Cut): string =>
+  `${JSON.stringify({ journal: 1, segment, groups: true, cut })}\n`;
 
 /** Bytes that no complete commit wrote. `middle`: acknowledged lines follow, so these were acknowledged too. */
-interface JournalDamage {
+export interface JournalDamage {
   readonly start: number;
   readonly text: Uint8Array;
   readonly middle: boolean;
 }
 
 interface Segment {
-  readonly cut?: { readonly segment: number; readonly bytes: number };
+  readonly cut?: Cut;
   readonly lines: readonly JournalLine[];
   readonly damaged: readonly JournalDamage[];
 }
 
 interface Header {
-  readonly cut?: { readonly segment: number; readonly bytes: number };
-  /** Whether its groups can be told apart. Segments of the first version have none. */
+  readonly journal: number;
+  readonly cut?: Cut;
+  /** Whether its groups can be told apart. Segments of version 0.1.0 have none: there each line is one. */
   readonly groups?: boolean;
 }
 
@@ -72,19 +68,19 @@ export function readSegment(bytes: Uint8Array, last: boolean): Segment {
   let header: Header | undefined;
   /** Lines and damage since the first damage of this group. */
   let doubtful: JournalLine[] = [];
-  let pieces: { readonly start: number; readonly text: Uint8Array }[] = [];
+  let pieces: Omit<JournalDamage, "middle">[] = [];
   const acknowledged = (): void => {
     lines.push(...doubtful);
-    for (const piece of pieces) damaged.push({ ...piece, middle: true });
+    damaged.push(...pieces.map((piece) => ({ ...piece, middle: true })));
     doubtful = [];
     pieces = [];
   };
   for (let start = 0; start < bytes.length;) {
     const newline = bytes.indexOf(10, start);
     const end = newline < 0 ? bytes.length : newline + 1;
-    const text = Buffer.from(bytes.subarray(start, end)).toString("utf8");
+    const text = newline < 0 ? "" : Buffer.from(bytes.subarray(start, end)).toString("utf8");
     const begins = start === 0 ? parseHeader(text) : undefined;
-    const writes = begins === undefined && newline >= 0 ? parseLine(text) : undefined;
+    const writes = parseLine(text);
     header ??= begins;
     if (writes !== undefined) {
       if (writes.length === 0 || header?.groups !== true) acknowledged();
@@ -100,22 +96,16 @@ export function readSegment(bytes: Uint8Array, last: boolean): Segment {
 
 function parseHeader(text: string): Header | undefined {
   try {
-    const header = JSON.parse(text) as Header & { readonly journal?: number };
-    return header.journal === 1 && text.endsWith("\n") ? header : undefined;
+    const header = JSON.parse(text) as Header;
+    return header.journal === 1 ? header : undefined;
   } catch {
     return undefined;
   }
 }
 
+/** Returns `undefined` when the checksum is not that of the line. */
 function parseLine(text: string): readonly Write[] | undefined {
-  const crc = text.slice(HEAD.length, HEAD.length + 8);
-  const at = HEAD.length + 8 + MIDDLE.length;
-  if (!text.startsWith(HEAD) || !text.startsWith(MIDDLE, HEAD.length + 8) || !text.endsWith("}\n")) return undefined;
-  const inner = text.slice(at, -2);
-  if (crcText(inner) !== crc) return undefined;
-  try {
-    return JSON.parse(inner) as Write[];
-  } catch {
-    return undefined;
-  }
+  const inner = text.slice(HEAD.length + 8 + MIDDLE.length, -2);
+  const whole = `${HEAD}${crcText(inner)}${MIDDLE}${inner}}\n`;
+  return text === whole ? (JSON.parse(inner) as Write[]) : undefined;
 }

@@ -1,0 +1,75 @@
+/** Accesses the disk for plain files: what is written is synced, and no link is followed. */
+import { constants } from "node:fs";
+import { type FileHandle, open, rename, unlink } from "node:fs/promises";
+import { StorageError } from "../../../core/model/errors.ts";
+
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+export const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
+
+export const unlessMissing = (error: unknown): undefined => {
+  if (codeOf(error) !== "ENOENT") throw error;
+};
+
+/** Translates a failed call to a storage error. */
+export function fault(error: unknown, doing: string): StorageError {
+  if (error instanceof StorageError) return error;
+  const code = codeOf(error);
+  const full = code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";
+  return new StorageError(full ? "full" : "unavailable", `${doing}: ${code ?? "failed"}`, { cause: error });
+}
+
+export const createFile = (path: string): Promise<FileHandle> => open(path, CREATE, 0o600);
+
+export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length;)
+    at += (await handle.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
+}
+
+/**
+ * Writes a new file next to the old one, syncs it and moves it into place, so that readers see all of it or nothing.
+ * Does not sync the folder.
+ */
+export async function replaceFile(temporary: string, path: string, text: string): Promise<void> {
+  const handle = await createFile(temporary);
+  try {
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    // On a full disk a half-written file must not stay in the way.
+    await unlink(temporary).catch(() => {});
+    throw error;
+  }
+}
+
+/** Rewrites a file with its own bytes and syncs it: after a failed sync, the page cache shows what the disk does not have. */
+export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_NOFOLLOW);
+  try {
+    await writeAll(handle, bytes, 0);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Returns the text of a regular file; `undefined` without one, empty for a link or a folder. @throws StorageError */
+export async function readRegular(path: string): Promise<string | undefined> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    return await handle.readFile("utf8");
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOENT") return undefined;
+    if (code === "ELOOP" || code === "EISDIR") return "";
+    throw fault(error, "reading a record");
+  } finally {
+    await handle?.close();
+  }
+}
