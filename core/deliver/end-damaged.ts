@@ -47,7 +47,7 @@ export async function endDamaged(
     return await storage.queue.release(lease, deps.clock.now() + REMOVING_MS);
   // A replay that changed the line after the claim makes it contradict the record, without any damage.
   const [now] = await readTexts(storage, [dueKey(line)]);
-  if (now !== dueValue(line)) return await handOver(lease, signal, deps);
+  if (now !== dueValue(line)) return void (await handOver(lease, signal, deps));
   const detail = await end(error, met, signal, deps);
   metrics.count("records_damaged", { kind: error.kind });
   const who = { keyId, subscriptionId, deliveryId: deliveryId(ordinal, subscriptionId), ordinal };

@@ -51,28 +51,15 @@ async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promis
   const key = deliveryKey(lease.subscriptionId, lease.ordinal);
   const text = await persist(() => deps.storage.getItem(key), signal, deps);
   const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
-  await end(text, ours ? then : { next: lineOf(text, key) }, lease, signal, deps);
+  const asRead: Change = { op: "check", key, if: text ?? null };
+  const next = ours ? then : { next: lineOf(text, key) };
+  await persist(() => deps.storage.queue.settle(lease, [asRead], next), signal, deps);
   return ours;
 }
 
 /** Ends a lease whose line was moved by somebody else, and gives the queue the current line. */
-export async function handOver(lease: Lease, signal: AbortSignal, deps: SettleDeps): Promise<void> {
-  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
-  const text = await persist(() => deps.storage.getItem(key), signal, deps);
-  await end(text, { next: lineOf(text, key) }, lease, signal, deps);
-}
-
-async function end(
-  text: string | undefined,
-  then: Then,
-  lease: Lease,
-  signal: AbortSignal,
-  deps: SettleDeps,
-): Promise<void> {
-  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
-  const asRead: Change = { op: "check", key, if: text ?? null };
-  await persist(() => deps.storage.queue.settle(lease, [asRead], then), signal, deps);
-}
+export const handOver = (lease: Lease, signal: AbortSignal, deps: SettleDeps): Promise<boolean> =>
+  isOurs(lease, [], undefined, signal, deps);
 
 /** Returns the due line that a record implies; `undefined` for a damaged one, whose line the next sweep finds. */
 function lineOf(text: string | undefined, key: string): Due | undefined {

@@ -2,6 +2,7 @@
 import { deliveriesOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 const PAGE = 200;
@@ -28,18 +29,15 @@ export async function storedOutcomes(
   before = Number.POSITIVE_INFINITY,
 ): Promise<StoredOutcomes> {
   let attemptedAt = Number.NEGATIVE_INFINITY;
-  let after: string | undefined;
-  for (let looked = 0; looked < MOST; looked += PAGE) {
-    const page = await storage.range(deliveriesOf(subscriptionId), { after, limit: PAGE, reverse: true });
-    for (const { value } of page) {
-      // A record that cannot be read is no evidence.
-      const delivery = unlessDamaged(() => decodeDelivery(value));
-      if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };
-      const at = delivery?.attempts.at(-1)?.startedAt ?? before;
-      if (at < before) attemptedAt = Math.max(attemptedAt, at);
-    }
-    if (page.length < PAGE) break;
-    after = page.at(-1)?.key;
+  let looked = 0;
+  const newest = { reverse: true, limit: PAGE };
+  for await (const { value } of everyEntry(storage, deliveriesOf(subscriptionId), newest)) {
+    // A record that cannot be read is no evidence.
+    const delivery = unlessDamaged(() => decodeDelivery(value));
+    if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };
+    const at = delivery?.attempts.at(-1)?.startedAt ?? before;
+    if (at < before) attemptedAt = Math.max(attemptedAt, at);
+    if (++looked === MOST) break;
   }
   return { succeeded: false, ...(attemptedAt > Number.NEGATIVE_INFINITY && { attemptedAt }) };
 }

@@ -3,17 +3,22 @@
  * waits of subscriptions that were disabled or deleted, and lets deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { parseExpiryKey } from "../model/keys.ts";
+import { expiryKey, parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import type { Endings } from "../records/endings.ts";
 import { skipForgotten } from "../records/held.ts";
-import { createOverlongExpiries } from "../records/overlong-expiries.ts";
-import { tryCommit } from "../records/try-commit.ts";
+import { everyEntry } from "../records/every-entry.ts";
+import { tryCommit } from "../records/optimistic-update.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
+/** Both kinds are kept for a day, ms. */
+const KEPT_MS = 86_400_000;
+const LOOK_MS = 1_800_000;
+/** Most lines that are remembered. The others have their turn when these are gone. */
+const MOST = 10_000;
 
 export interface Sweeper {
   /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
@@ -91,5 +96,38 @@ export function createSweeper(deps: {
       await endings.stop();
       await loop;
     },
+  };
+}
+
+/**
+ * Finds what a clock that was ahead has stored for longer than its rule could have asked for: ids of erased events, and
+ * requests with an Idempotency-Key, which would stay taken until the clock gets there.
+ *
+ * Returns the expiry lines of what this node has seen for a day, so that it was kept for long enough whichever clock is
+ * wrong: by the wall clock alone, one that is behind would forget what a right one has stored. Looks every half hour.
+ */
+function createOverlongExpiries(
+  storage: Pick<Storage, "range">,
+  clock: Pick<Clock, "now" | "monotonic">,
+): () => Promise<readonly Entry[]> {
+  /** Monotonic ms at which a line was first seen, by its key. */
+  let seen = new Map<string, number>();
+  let nextLook = Number.NEGATIVE_INFINITY;
+
+  return async () => {
+    const at = clock.monotonic();
+    if (at < nextLook) return [];
+    const still = new Map<string, number>();
+    const over: Entry[] = [];
+    for await (const line of everyEntry(storage, "expiry:", { after: expiryKey(clock.now() + 2 * KEPT_MS, "") })) {
+      if (still.size >= MOST) break;
+      if (!/^(?:eventid|idempotency):/.test(parseExpiryKey(line.key).target)) continue;
+      const since = seen.get(line.key) ?? at;
+      still.set(line.key, since);
+      if (at - since >= KEPT_MS) over.push(line);
+    }
+    seen = still;
+    nextLook = at + LOOK_MS;
+    return over;
   };
 }

@@ -7,13 +7,14 @@ import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
 import type { DeliveryDetail, History, HistoryPage, PageRequest } from "./history.ts";
 import type { Subscription } from "../model/subscription.ts";
-import { newest } from "../records/newest-first.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /** Most rows that one page reads; the rest belongs to the next page. */
 const ROWS_READ = 2_000;
 const EVENTS_AT_ONCE = 25;
+const PAGE = 100;
 
 export function createDeliveryList(deps: {
   readonly storage: Pick<Storage, "getItem" | "range">;
@@ -71,8 +72,10 @@ export function createDeliveryList(deps: {
     const { id, keyId } = subscription;
     const place = after ?? (await newestPlace(keyId));
     const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
-    const records = newest(storage, deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
-    const lines = newest(storage, duesOf(id), lineFrom);
+    const newest = (prefix: string, from?: string) =>
+      everyEntry(storage, prefix, { after: from, limit: PAGE, reverse: true });
+    const records = newest(deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
+    const lines = newest(duesOf(id), lineFrom);
     const items: DeliveryDetail[] = [];
     let rows = 0;
     let last = after;

@@ -1,6 +1,6 @@
 /** Copies every record of one storage to another, in key order, so that an interrupted copy can continue. */
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { everyEntry } from "../records/every-entry.ts";
+import { everyEntry, everyPage } from "../records/every-entry.ts";
 
 type Source = Pick<Storage, "range">;
 type Target = Pick<Storage, "range" | "commit">;
@@ -21,15 +21,12 @@ interface CopyOptions {
 /** Every commit records how far it is, so that a crash between two costs nothing. */
 export async function copyRecords(source: Source, target: Target, options: CopyOptions): Promise<void> {
   const { mark, progress } = options;
-  for (let { after } = options; ;) {
-    const page = await source.range("", { after, limit: PAGE });
+  for await (const page of everyPage(source, "", { after: options.after, limit: PAGE })) {
     for (const part of chunks(page.filter(({ key }) => key !== mark.key))) {
       const last = part.at(-1)?.key ?? "";
       await target.commit([...part.map(put), { op: "put", key: mark.key, value: mark.value(last) }]);
       progress?.(part.length);
     }
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
   }
 }
 
@@ -73,12 +70,8 @@ export async function alignRecords(
 /** Returns how many records there are. */
 export async function countRecords(source: Source): Promise<number> {
   let count = 0;
-  for (let after: string | undefined; ;) {
-    const page = await source.range("", { after, limit: 1_000 });
-    count += page.length;
-    if (page.length < 1_000) return count;
-    after = page.at(-1)?.key;
-  }
+  for await (const page of everyPage(source, "")) count += page.length;
+  return count;
 }
 
 const put = ({ key, value }: Entry): Change => ({ op: "put", key, value });

@@ -4,8 +4,7 @@ import type { Entry } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { parseHeld } from "../records/held-row.ts";
-import { parsePassed, parseRow } from "../records/sequence-rows.ts";
+import { parseHeld, parsePassed, parseRow } from "../records/sequence-rows.ts";
 import type { Readable } from "./verify-wide.ts";
 
 export async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {

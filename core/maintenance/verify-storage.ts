@@ -3,6 +3,7 @@ import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
+import { everyPage } from "../records/every-entry.ts";
 import { checkEvent, CHECKS, OTHER_CHECKS, type Check } from "./verify-records.ts";
 import type { Readable } from "./verify-wide.ts";
 
@@ -28,7 +29,6 @@ export interface VerifyOptions {
   readonly each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void;
 }
 
-const PAGE = 200;
 const LISTED = 1_000;
 const PREFIX = /^([a-z]+):/;
 
@@ -64,14 +64,10 @@ export async function verifyStorage(storage: Readable, { progress, each }: Verif
     else more++;
   }
 
-  let after: string | undefined;
-  for (;;) {
-    const page = await storage.range("", { after, limit: PAGE });
+  for await (const page of everyPage(storage, "")) {
     for (const entry of page) await look(entry);
     read += page.length;
     progress?.(read);
-    if (page.length < PAGE) break;
-    after = page.at(-1)?.key;
   }
   return { records, deliveries, faults, more };
 }

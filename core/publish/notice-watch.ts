@@ -10,9 +10,10 @@ import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { everyEntry } from "../records/every-entry.ts";
 import { unlessUnreadable } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { tryCommit } from "../records/try-commit.ts";
+import { tryCommit } from "../records/optimistic-update.ts";
 import type { Notices } from "./notices.ts";
 
 /** Pending deliveries above which it is reported; 0: never. */
@@ -57,15 +58,10 @@ export function createNoticeWatch(deps: {
   }
 
   async function overlaps(signal: AbortSignal): Promise<void> {
-    for (let after: string | undefined; ;) {
-      const page: readonly Entry[] = await storage.range(OVERLAPS, { after, limit: PAGE });
-      const over = page.filter(({ key }) => parseOverlapKey(key).at <= clock.now());
-      for (const row of over) {
-        signal.throwIfAborted();
-        await passingOver(row.key, overlap(row));
-      }
-      if (over.length < PAGE) return;
-      after = page.at(-1)?.key;
+    for await (const row of everyEntry(storage, OVERLAPS)) {
+      signal.throwIfAborted();
+      if (parseOverlapKey(row.key).at > clock.now()) return;
+      await passingOver(row.key, overlap(row));
     }
   }
 

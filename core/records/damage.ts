@@ -1,10 +1,12 @@
 /** Reads damaged records without harm to others, and says what is still known of them. */
+import { setNewest } from "../model/bounded-map.ts";
 import { eventStatus, type Delivery, type EventStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError, type RecordKind } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, eventKey } from "../model/keys.ts";
+import { deliveryKey, eventKey, parseSubscriptionKey } from "../model/keys.ts";
 import { isEventId, isEventName } from "../model/names.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { decodeDelivery } from "./delivery-records.ts";
 
@@ -153,3 +155,43 @@ export const readRecord = (
 ): Delivery =>
   unlessDamaged(() => decodeDelivery(text, deliveryKey(subscriptionId, event.ordinal))) ??
   damagedDelivery(event, subscriptionId);
+
+/** Records remembered as reported. */
+const HELD = 10_000;
+
+/** Reports damaged records of subscriptions: counts each, and names it in the log, once. */
+export function createDamageReport({
+  log,
+  metrics,
+}: {
+  readonly log: Pick<Log, "error">;
+  readonly metrics: Pick<Metrics, "count">;
+}): (error: DamagedRecordError) => void {
+  const reported = new Map<string, true>();
+
+  return ({ kind, key, damage }: DamagedRecordError) => {
+    const name = `${damage} ${key}`;
+    if (reported.has(name)) return;
+    setNewest(reported, name, true, HELD);
+    metrics.count("records_damaged", { kind });
+    const { keyId, id: subscriptionId } = parseSubscriptionKey(key);
+    log.error("a stored record is damaged", {
+      keyId,
+      subscriptionId,
+      kind,
+      key,
+      fault: damage,
+      detail: DETAIL[damage],
+    });
+  };
+}
+
+const UNUSABLE = "each event of its key fails for it, until it is deleted and created again";
+const DETAIL: Readonly<Record<DamagedRecordError["damage"], string>> = {
+  checksum: UNUSABLE,
+  unreadable: UNUSABLE,
+  misplaced: UNUSABLE,
+  missing: UNUSABLE,
+  sealed:
+    "nothing can be signed for it, until its secret is rotated without an overlap, or it is deleted and created again",
+};

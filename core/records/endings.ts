@@ -3,7 +3,7 @@
  * also writes a mark; its rows follow here, in pages. The mark stays until none is left, so that a crash leaves nothing
  * behind, and that a delivery whose attempt was under way ends too when it is to wait for another one.
  */
-import type { Delivery } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import {
   duesOf,
@@ -13,7 +13,6 @@ import {
   fanoutQueue,
   parseDue,
   parseSubscriptionKey,
-  parseWaiting,
   subscriptionKey,
   waitingsOf,
 } from "../model/keys.ts";
@@ -22,13 +21,12 @@ import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readEvent, readTexts, unlessUnreadable } from "./damage.ts";
 import { freshDelivery } from "./delivery-records.ts";
-import { endLine, endWaiting, type EndedWaiting } from "./end-pending.ts";
 import { asEnded, endedBy, outcomeOf } from "./ended-by.ts";
-import { everyEntry } from "./every-entry.ts";
+import { everyEntry, everyPage } from "./every-entry.ts";
 import { holdsUp, skipAllHeld } from "./held.ts";
 import { isNamed, loadRecord } from "./load-record.ts";
 import type { Recipients } from "./recipients.ts";
-import { isSequenceConflict } from "./sequences.ts";
+import { endLine, endWaiting, isSequenceConflict, parseTurn } from "./sequences.ts";
 import { isOutline, readSubscription } from "./subscription-record.ts";
 
 /** Rows read at once. Each may take the reading of an event. */
@@ -52,92 +50,44 @@ export interface Endings {
   stop(): Promise<void>;
 }
 
-export function createEndings(deps: {
+interface EndingDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly recipients: Pick<Recipients, "has">;
   /** Is told of deliveries that have failed. */
   readonly statsCollector: { failed(keyId: string, subscriptionIds: readonly string[]): void };
   readonly log: Log;
   readonly metrics: Pick<Metrics, "count">;
-}): Endings {
-  const { storage, recipients, statsCollector, log, metrics } = deps;
+}
+
+/** A row by which a delivery waits, and the delivery as it ends. */
+interface End {
+  readonly row: Entry;
+  readonly line: Due;
+  readonly over: Delivery;
+}
+
+export function createEndings(deps: EndingDeps): Endings {
+  const { storage, log } = deps;
   const running = new Map<string, Promise<void>>();
   let round: Promise<void> | undefined;
   let stopped = false;
 
-  /** Reads the delivery of a row. `undefined`: who claims it finds out what is damaged. */
-  async function deliveryOf(keyId: string, { key, value }: Entry): Promise<Delivery | undefined> {
-    const line = isWaiting({ key }) ? parseWaiting(key, value) : parseDue(key, value);
-    const { subscriptionId, ordinal } = line;
-    const known = await loadRecord(line, storage);
-    if (known !== undefined) return known;
-    const { event, damaged } = readEvent(keyId, ordinal, await storage.getItem(eventKey(keyId, ordinal)));
-    return !damaged && (await isNamed(recipients, event, subscriptionId)) ? freshDelivery(line, event.id) : undefined;
-  }
-
-  /** Ends a line whatever enters its sequence meanwhile. @returns false when a node has leased or changed it */
-  async function endDue(row: Entry, over: Delivery): Promise<boolean> {
-    for (;;) {
-      try {
-        return await endLine(storage, parseDue(row.key, row.value), over);
-      } catch (error) {
-        if (isSequenceConflict(error)) continue;
-        if (error instanceof ConflictError) return false;
-        throw error;
-      }
-    }
-  }
-
-  /** Ends those that wait for their turn, a sequence in one commit. */
-  async function endTurns(keyId: string, subscriptionId: string, ends: readonly EndedWaiting[]): Promise<void> {
-    for (const [sequence, some] of Map.groupBy(ends, ({ over }) => over.order?.sequence ?? 0))
-      await endWaiting(storage, { keyId, subscriptionId, order: { sequence, place: 0 } }, some);
-  }
-
-  /** @returns how many of a page had ended, and how many of those have a row that says otherwise */
-  async function endPage(keyId: string, id: string, sub: Subscription | undefined, page: readonly Entry[]) {
-    const found = page.filter((row) => endedBy(sub, generationOf(row)) !== undefined);
-    const read = found.map(async (row) => {
-      const delivery = await unlessUnreadable(deliveryOf(keyId, row));
-      const over = delivery && asEnded(delivery, sub);
-      return over === undefined ? [] : [{ over, row }];
-    });
-    let ends = (await Promise.all(read)).flat();
-    if (found[0] !== undefined && isWaiting(found[0])) await endTurns(keyId, id, ends);
-    else {
-      const done = await Promise.all(ends.map(({ row, over }) => endDue(row, over)));
-      ends = ends.filter((_, i) => done[i]);
-    }
-    for (const { over } of ends) metrics.count("deliveries", { outcome: outcomeOf(over) });
-    const failed = ends.filter(({ over }) => over.status === "failed").map(() => id);
-    if (failed.length > 0) statsCollector.failed(keyId, failed);
-    return { found: found.length, left: found.length - ends.length };
-  }
-
-  async function* pages(prefix: string): AsyncGenerator<readonly Entry[]> {
-    for (let after: string | undefined; !stopped;) {
-      const page: readonly Entry[] = await storage.range(prefix, { after, limit: PAGE });
-      yield page;
-      if (page.length < PAGE) return;
-      after = page.at(-1)?.key;
-    }
-  }
-
-  /** @returns as `endPage` */
+  /** @returns how many rows had ended, and how many of those no longer say otherwise */
   async function pass(keyId: string, id: string, sub: Subscription | undefined) {
-    let [found, left] = [0, 0];
+    let [found, ended] = [0, 0];
     // Those that wait first: a head that ends would give each of them its turn.
-    for (const prefix of [waitingsOf(id), duesOf(id)]) {
-      if (prefix === duesOf(id) && !holdsUp(sub)) await skipAllHeld(storage, { keyId, id });
-      for await (const page of pages(prefix)) {
-        const ended = await endPage(keyId, id, sub, page);
-        found += ended.found;
-        left += ended.left;
+    for (const [prefix, end] of [[waitingsOf(id), endTurns] as const, [duesOf(id), endDues] as const]) {
+      if (end === endDues && !holdsUp(sub)) await skipAllHeld(storage, { keyId, id });
+      for await (const page of everyPage(storage, prefix, { limit: PAGE })) {
+        if (stopped) break;
+        const [rows, ends] = await endsAmong(page, sub, deps);
+        found += rows;
+        ended += await end(ends, deps);
       }
     }
     // A wide event may still write deliveries of an earlier generation.
-    const wide = (await storage.range(duesOf(fanoutQueue(keyId)), { limit: 1 })).length;
-    return { found: found + wide, left: left + wide };
+    const wide = await storage.range(duesOf(fanoutQueue(keyId)), { limit: 1 });
+    return { found: found + wide.length, ended };
   }
 
   async function run(keyId: string, id: string): Promise<void> {
@@ -148,8 +98,8 @@ export function createEndings(deps: {
       // Of a damaged one nobody knows what it has ended.
       if (mark === undefined || (sub !== undefined && isOutline(sub))) return;
       try {
-        const { found, left } = await pass(keyId, id, sub);
-        if (found > 0 && found === left) return;
+        const { found, ended } = await pass(keyId, id, sub);
+        if (found > 0 && ended === 0) return;
         if (found === 0 && !stopped) await storage.commit([{ op: "delete", key, if: mark }]);
       } catch (error) {
         // Others entered or left the order meanwhile, or it was disabled again.
@@ -158,36 +108,32 @@ export function createEndings(deps: {
     }
   }
 
-  async function finish(keyId: string, id: string): Promise<void> {
+  function finish(keyId: string, id: string): Promise<void> {
     // What runs may have begun before the commit that is meant.
-    const next = (running.get(id) ?? Promise.resolve()).catch(() => undefined).then(() => run(keyId, id));
+    const next = (running.get(id) ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => run(keyId, id))
+      .finally(() => running.get(id) === next && running.delete(id));
     running.set(id, next);
-    try {
-      await next;
-    } finally {
-      if (running.get(id) === next) running.delete(id);
-    }
+    return next;
   }
+
+  const later = (error: unknown): void => log.warn("what waits of a subscription ends later", { error: String(error) });
 
   async function all(): Promise<void> {
     for await (const { key } of everyEntry(storage, ENDINGS)) {
       const { keyId, id } = parseSubscriptionKey(key);
-      await finish(keyId, id);
+      await finish(keyId, id).catch(later);
     }
   }
 
   return {
     finish,
-    begin(keyId, id) {
-      finish(keyId, id).catch((error: unknown) =>
-        log.warn("what waits of a subscription ends later", { keyId, subscriptionId: id, error: String(error) }),
-      );
-    },
-    resume() {
-      round ??= all()
-        .catch((error: unknown) => log.warn("what waits of subscriptions ends later", { error: String(error) }))
-        .finally(() => (round = undefined));
-    },
+    begin: (keyId, id) => void finish(keyId, id).catch(later),
+    resume: () =>
+      void (round ??= all()
+        .catch(later)
+        .finally(() => (round = undefined))),
     async stop() {
       stopped = true;
       await Promise.allSettled([...running.values(), round]);
@@ -195,7 +141,57 @@ export function createEndings(deps: {
   };
 }
 
-const isWaiting = ({ key }: Pick<Entry, "key">): boolean => key.startsWith("waiting:");
+/** Finds how many rows of a page the subscription has ended, and reads those of their deliveries that can be read. */
+async function endsAmong(page: readonly Entry[], sub: Subscription | undefined, deps: EndingDeps) {
+  const found = page.flatMap((row) => {
+    const line = row.key.startsWith("waiting:") ? parseTurn(row) : parseDue(row.key, row.value);
+    return line !== undefined && endedBy(sub, line.generation) !== undefined ? [{ row, line }] : [];
+  });
+  const read = found.map(async (one): Promise<readonly End[]> => {
+    const delivery = await unlessUnreadable(deliveryOf(one.line, deps));
+    const over = delivery && asEnded(delivery, sub);
+    return over === undefined ? [] : [{ ...one, over }];
+  });
+  return [found.length, (await Promise.all(read)).flat()] as const;
+}
 
-/** Returns the generation in the text of a row; NaN when that is damaged. */
-const generationOf = ({ key, value }: Entry): number => Number(value.split(" ")[isWaiting({ key }) ? 2 : 1]);
+/** Reads the delivery of a line. `undefined`: who claims it finds out what is damaged. */
+async function deliveryOf(line: Due, { storage, recipients }: EndingDeps): Promise<Delivery | undefined> {
+  const { keyId, ordinal, subscriptionId } = line;
+  const known = await loadRecord(line, storage);
+  if (known !== undefined) return known;
+  const { event, damaged } = readEvent(keyId, ordinal, await storage.getItem(eventKey(keyId, ordinal)));
+  return !damaged && (await isNamed(recipients, event, subscriptionId)) ? freshDelivery(line, event.id) : undefined;
+}
+
+/** Ends those that wait for their turn, a sequence in one commit. @returns how many ended, as does `endDues` */
+async function endTurns(ends: readonly End[], deps: EndingDeps): Promise<number> {
+  for (const some of Map.groupBy(ends, ({ over }) => over.order?.sequence).values()) {
+    await endWaiting(deps.storage, some);
+    for (const { over } of some) counted(over, deps);
+  }
+  return ends.length;
+}
+
+/** Ends lines whatever enters their sequences meanwhile, but for those that a node has leased or changed. */
+async function endDues(ends: readonly End[], deps: EndingDeps): Promise<number> {
+  const done = ends.map(async ({ line, over }): Promise<boolean> => {
+    for (;;) {
+      try {
+        const ended = await endLine(deps.storage, line, over);
+        if (ended) counted(over, deps);
+        return ended;
+      } catch (error) {
+        if (isSequenceConflict(error)) continue;
+        if (error instanceof ConflictError) return false;
+        throw error;
+      }
+    }
+  });
+  return (await Promise.all(done)).filter(Boolean).length;
+}
+
+function counted(over: Delivery, { metrics, statsCollector }: EndingDeps): void {
+  metrics.count("deliveries", { outcome: outcomeOf(over) });
+  if (over.status === "failed") statsCollector.failed(over.keyId, [over.subscriptionId]);
+}

@@ -1,15 +1,30 @@
 /** Reads the entries of a prefix, page by page. */
 import type { Entry, Storage } from "../ports/storage.ts";
 
-const PAGE = 500;
+interface Walk {
+  /** Begins behind this key. */
+  readonly after?: string;
+  /** The last key first. */
+  readonly reverse?: boolean;
+  /** Entries of a page. @default 500 */
+  readonly limit?: number;
+}
 
-/** Yields every entry of a prefix in key order. One that is written meanwhile may be missing. @throws StorageError */
-export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string): AsyncGenerator<Entry> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await storage.range(prefix, { after, limit: PAGE });
-    yield* page;
-    if (page.length < PAGE) return;
+/** Yields the pages of a prefix in key order; the last one may be empty. @throws StorageError */
+export async function* everyPage(
+  storage: Pick<Storage, "range">,
+  prefix: string,
+  { limit = 500, ...walk }: Walk = {},
+): AsyncGenerator<readonly Entry[]> {
+  for (let { after } = walk; ;) {
+    const page: readonly Entry[] = await storage.range(prefix, { ...walk, after, limit });
+    yield page;
+    if (page.length < limit) return;
     after = page.at(-1)?.key;
   }
+}
+
+/** Yields every entry of a prefix in key order. One that is written meanwhile may be missing. @throws StorageError */
+export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string, walk?: Walk): AsyncGenerator<Entry> {
+  for await (const page of everyPage(storage, prefix, walk)) yield* page;
 }

@@ -4,7 +4,8 @@ import { HELD, heldKey, heldOf, subscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
-import { heldText, parseHeld, type HeldRow } from "./held-row.ts";
+import { heldText, parseHeld, type HeldRow } from "./sequence-rows.ts";
+import { everyPage } from "./every-entry.ts";
 import { retryOnConflict } from "./optimistic-update.ts";
 import { passOn } from "./sequences.ts";
 import { isOutline, readSubscription } from "./subscription-record.ts";
@@ -96,8 +97,7 @@ function mayHoldUp(text: string | undefined, key: string): boolean {
  */
 export async function skipForgotten(storage: SkipStorage): Promise<number> {
   let skipped = 0;
-  for (let after: string | undefined; ;) {
-    const page: readonly Entry[] = await storage.range(HELD, { after, limit: PAGE });
+  for await (const page of everyPage(storage, HELD)) {
     const known = page.map(heldAt).filter(({ row }) => row !== undefined);
     const keys = known.map(({ row, subscriptionId }) => subscriptionKey((row as HeldRow).keyId, subscriptionId));
     const texts = keys.length === 0 ? [] : await readTexts(storage, keys);
@@ -105,7 +105,6 @@ export async function skipForgotten(storage: SkipStorage): Promise<number> {
       if (mayHoldUp(texts[i], keys[i] as string)) continue;
       if (await skipHeld(storage, (held.row as HeldRow).keyId, held)) skipped++;
     }
-    if (page.length < PAGE) return skipped;
-    after = page.at(-1)?.key;
   }
+  return skipped;
 }

@@ -1,4 +1,4 @@
-/** Updates a subscription by read, change and conditional commit, repeated while other commits come first. */
+/** Commits on conditions that may no longer hold; updates a subscription by one, repeated while other commits come first. */
 import { ConflictError } from "../model/errors.ts";
 import { subscriptionKey } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
@@ -80,4 +80,19 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "getMa
         return { was: now, next: made.next };
       }),
   };
+}
+
+/**
+ * Commits on conditions that may no longer hold.
+ * @returns false, with nothing written, when a condition no longer holds
+ * @throws StorageError
+ */
+export async function tryCommit(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
+  try {
+    await storage.commit(changes);
+    return true;
+  } catch (error) {
+    if (error instanceof ConflictError) return false;
+    throw error;
+  }
 }

@@ -1,12 +1,12 @@
 /**
  * Reads and writes the two rows that each sequence of an ordered subscription has: whether it is busy with the number of
  * deliveries that have entered it, and the number of those that have left. A damaged one is rebuilt from the deliveries
- * themselves, so that it stops nobody.
+ * themselves, so that it stops nobody. A third row names the failed delivery that holds it up.
  */
 import { summed, withSum } from "../model/checksum.ts";
 import { duesOf, heldKey, parseDue, passedKey, passedKeyOf, SEQUENCES, sequencesOf, waitingOf } from "../model/keys.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
-import { everyEntry } from "./every-entry.ts";
+import type { Storage } from "../ports/storage.ts";
+import { everyEntry, everyPage } from "./every-entry.ts";
 
 const PAGE = 500;
 
@@ -105,8 +105,7 @@ export async function countWaiting(
 ): Promise<number> {
   const prefix = keyId === undefined ? SEQUENCES : sequencesOf(keyId, subscriptionId);
   let sum = 0;
-  for (let after: string | undefined; ;) {
-    const page: readonly Entry[] = await storage.range(prefix, { after, limit: PAGE });
+  for await (const page of everyPage(storage, prefix)) {
     const left = page.length === 0 ? [] : await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
     for (const [i, { key, value }] of page.entries()) {
       const row = parseRow(value);
@@ -116,7 +115,25 @@ export async function countWaiting(
       // One is the head.
       else if (row.busy) sum += Math.max(0, row.entered - passed - 1);
     }
-    if (page.length < PAGE) return sum;
-    after = page.at(-1)?.key;
   }
+  return sum;
+}
+
+/** The row of a failed delivery that holds up its sequence. */
+export interface HeldRow {
+  readonly keyId: string;
+  readonly ordinal: string;
+  readonly place: number;
+  /** Epoch ms. */
+  readonly since: number;
+  readonly eventId: string;
+}
+
+export const heldText = ({ keyId, ordinal, place, since, eventId }: HeldRow): string =>
+  withSum(`${keyId} ${ordinal} ${place} ${since} ${eventId}`);
+
+/** @returns `undefined` when the row is damaged */
+export function parseHeld(text: string): HeldRow | undefined {
+  const [keyId = "", ordinal = "", place, since, eventId] = summed(text)?.split(" ") ?? [];
+  return eventId === undefined ? undefined : { keyId, ordinal, place: Number(place), since: Number(since), eventId };
 }

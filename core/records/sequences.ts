@@ -7,7 +7,7 @@
  * order of places is the order of commits, whatever the clocks of the nodes say. The commit that ends a head writes the
  * due line of the next. It conflicts with entries only when it found nobody waiting.
  */
-import type { Due } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import {
@@ -24,9 +24,8 @@ import {
 } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "./damage.ts";
-import { decodeDelivery, dueOf } from "./delivery-records.ts";
-import { parseHeld } from "./held-row.ts";
-import { countIn, parsePassed, parseRow, passedText, rebuildRow, rowText } from "./sequence-rows.ts";
+import { decodeDelivery, dueOf, endedChanges } from "./delivery-records.ts";
+import { parseHeld, countIn, parsePassed, parseRow, passedText, rebuildRow, rowText } from "./sequence-rows.ts";
 
 /** The due line of a delivery that goes in order. */
 export type OrderedDue = Due & { readonly order: NonNullable<Due["order"]> };
@@ -145,15 +144,60 @@ export async function leaveSequence(
     : [...gone, { op: "put", key: countKey, value: passedText(left + rows.length), if: count ?? null }];
 }
 
+type EndStorage = Pick<Storage, "getMany" | "range" | "commit"> & {
+  readonly queue: Pick<Storage["queue"], "withdraw" | "add">;
+};
+
+/** A delivery that waits for its turn, as it is to end, and the row by which it waits. */
+export interface EndedWaiting {
+  readonly over: Delivery;
+  readonly row: Entry;
+}
+
+/**
+ * Ends a delivery that has a line in the due index. If it goes in order, the next one gets its turn.
+ * @param leased whether to take it from a node that has leased it: the result of an attempt that is under way is lost
+ * @returns false, with nothing changed, when a node has leased it
+ * @throws ConflictError, StorageError
+ */
+export async function endLine(
+  storage: EndStorage,
+  line: Due,
+  over: Delivery,
+  { also = [], leased = false }: { readonly also?: readonly Change[]; readonly leased?: boolean } = {},
+): Promise<boolean> {
+  const { order } = over;
+  const passed = order === undefined ? undefined : await passOn(storage, { ...over, order });
+  const changes = [...endedChanges(line, over), ...(passed?.changes ?? []), ...also];
+  if (!(await storage.queue.withdraw(line, changes))) {
+    if (!leased) return false;
+    await storage.commit(changes);
+  }
+  if (passed?.next !== undefined) storage.queue.add([passed.next]);
+  return true;
+}
+
+/** Ends deliveries that wait for their turn in one sequence. @throws ConflictError, StorageError */
+export async function endWaiting(
+  storage: Pick<Storage, "getMany" | "commit">,
+  ends: readonly EndedWaiting[],
+  also: readonly Change[] = [],
+): Promise<void> {
+  const of = ends[0]?.over as Delivery & Pick<OrderedDue, "order">;
+  const rows = ends.map(({ row }) => row);
+  const ended = ends.flatMap(({ over }) => endedChanges(undefined, over));
+  await storage.commit([...ended, ...(await leaveSequence(storage, of, rows)), ...also]);
+}
+
 /**
  * Reads who waits in a row. One that cannot be read is rebuilt from the delivery's record. When that cannot be read
  * either, its turn comes all the same: a delivery that is claimed without a record that can be read ends as damaged.
  */
-async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, { key, value }: Entry): Promise<Due> {
-  const [, subscriptionId = "", sequence, place, ordinal = ""] = key.split(":");
-  const order = { sequence: Number(sequence), place: Number(place) };
-  const due = readLine(key, value);
+async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, row: Entry): Promise<Due> {
+  const due = parseTurn(row);
   if (due !== undefined) return due;
+  const [, subscriptionId = "", sequence, place, ordinal = ""] = row.key.split(":");
+  const order = { sequence: Number(sequence), place: Number(place) };
   const own = deliveryKey(subscriptionId, ordinal);
   const [text] = await storage.getMany([own]);
   const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, own));
@@ -166,7 +210,8 @@ async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, { k
 /** The generation of a delivery of which nothing is known: no disabling of the subscription is newer. */
 const UNKNOWN = 999_999_999_999_999;
 
-function readLine(key: string, value: string): Due | undefined {
+/** Returns the line in the row of a delivery that waits for its turn; `undefined`: the row is damaged. */
+export function parseTurn({ key, value }: Entry): Due | undefined {
   try {
     const due = parseWaiting(key, value);
     return due.order !== undefined && waitingKey(due.subscriptionId, due.order, due.ordinal) === key ? due : undefined;

@@ -10,7 +10,8 @@ import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { reopening } from "../records/fanout-row.ts";
 import type { Endings } from "../records/endings.ts";
 import { decodeDelivery, parseFailed, type Failed } from "../records/delivery-records.ts";
-import { commitOf, withOrder, type Replayed } from "./replay-order.ts";
+import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
+import type { EventPlace } from "./current-delivery.ts";
 import { replayedEventId } from "./read-delivery.ts";
 
 export interface ReplayFailedOptions {
@@ -44,11 +45,6 @@ export interface BulkReplayed {
   readonly outdatedTo?: string;
 }
 
-export interface ReplayPosition {
-  readonly eventId: string;
-  readonly ordinal: string;
-}
-
 const PAGE = 200;
 
 /** Returns a delivery as a replay leaves it: pending again, in its next cycle. */
@@ -63,12 +59,12 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
   updatedAt: now,
 });
 
-/** @param move moves one delivery, whatever changed meanwhile; false when it cannot be moved */
+/** @param move moves one delivery, whatever changed meanwhile; returns 0 when it cannot be moved */
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly endings: Pick<Endings, "finish">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
-  readonly move: (sub: Subscription, at: ReplayPosition, dueFrom: (now: number) => number) => Promise<boolean>;
+  readonly move: (sub: Subscription, at: EventPlace, dueFrom: (now: number) => number) => Promise<number>;
 }): (options: ReplayFailedOptions) => Promise<BulkReplayed> {
   const { storage, endings, clock, move } = deps;
 
@@ -84,7 +80,7 @@ export function createBulkReplay(deps: {
     );
     const changes: Change[] = [];
     const moved: Replayed[] = [];
-    const rest: ReplayPosition[] = [];
+    const rest: EventPlace[] = [];
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
       if (text === undefined) continue;
@@ -93,7 +89,7 @@ export function createBulkReplay(deps: {
       const opened = plain ? await reopening(storage, sub.keyId, ordinal) : undefined;
       if (delivery === undefined || opened === undefined) {
         const eventId = await replayedEventId(storage, sub, ordinal);
-        if (eventId !== undefined) rest.push({ eventId, ordinal });
+        if (eventId !== undefined) rest.push({ id: eventId, keyId: sub.keyId, ordinal });
         continue;
       }
       // One reading for both: by their difference, a queue tells a wait from a clock that was set meanwhile.
@@ -105,18 +101,13 @@ export function createBulkReplay(deps: {
     }
     let count = moved.length;
     try {
-      if (count > 0) {
-        const { changes: more, dues } = await commitOf(storage, moved);
-        for (const change of more) changes.push(change);
-        await storage.commit(changes);
-        storage.queue.add(dues);
-      }
+      if (count > 0) await commitReplays(storage, moved, changes);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       count = 0;
-      for (const { next } of moved) rest.push({ eventId: next.eventId, ordinal: next.ordinal });
+      for (const { next } of moved) rest.push({ ...next, id: next.eventId });
     }
-    for (const place of rest) if (await move(sub, place, (now) => dueOfNth(count, now))) count++;
+    for (const place of rest) count += await move(sub, place, (now) => dueOfNth(count, now));
     return count;
   }
 

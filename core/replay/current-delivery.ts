@@ -1,12 +1,16 @@
 /** Reads a delivery as it is, with the rows by which it is pending: its line in the due index, or its place in order. */
 import type { Delivery, Due } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey, dueKey, parseDue, waitingKey } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "../records/damage.ts";
-import { endLine, endWaiting } from "../records/end-pending.ts";
+import { endLine, endWaiting } from "../records/sequences.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { replayedRecord } from "./read-delivery.ts";
+
+/** What finds an event. */
+export type EventPlace = Pick<RelayEvent, "id" | "keyId" | "ordinal">;
 
 export interface CurrentDelivery {
   readonly delivery: Delivery;
@@ -21,7 +25,7 @@ export interface CurrentDelivery {
 /** @returns `undefined` when it has neither record nor line, or when both cannot be read */
 export async function readCurrent(
   storage: Pick<Storage, "getItem" | "getMany">,
-  event: { readonly id: string; readonly keyId: string; readonly ordinal: string },
+  event: EventPlace,
   subscriptionId: string,
 ): Promise<CurrentDelivery | undefined> {
   const { id: eventId, keyId, ordinal } = event;
@@ -51,9 +55,8 @@ export async function endCurrent(
   options: { readonly also?: readonly Change[]; readonly leased?: boolean },
 ): Promise<boolean> {
   if (line !== undefined) return await endLine(storage, line, over, options);
-  const { order } = over;
-  if (order === undefined || waits === undefined) return false;
-  await endWaiting(storage, { ...over, order }, [{ over, row: waits }], options.also);
+  if (over.order === undefined || waits === undefined) return false;
+  await endWaiting(storage, [{ over, row: waits }], options.also);
   return true;
 }
 

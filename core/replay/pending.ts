@@ -12,7 +12,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { dueOf, movedChanges } from "../records/delivery-records.ts";
 import { endedBy } from "../records/ended-by.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { parseHeld } from "../records/held-row.ts";
+import { parseHeld } from "../records/sequence-rows.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { endCurrent, readCurrent, type CurrentDelivery } from "./current-delivery.ts";

@@ -18,12 +18,6 @@ export interface Replayed {
   readonly dueAt: number;
 }
 
-interface ReplayCommit {
-  readonly changes: readonly Change[];
-  /** Lines that the commit adds to the due index. */
-  readonly dues: readonly Due[];
-}
-
 /**
  * Returns the delivery with its place. One that was accepted when the subscription was disabled, or not ordered yet, has
  * none: it goes to the end.
@@ -46,18 +40,22 @@ export async function withOrder(
   };
 }
 
-/** Returns the changes of these replays. Those that go in order enter their sequences, all others are due. */
-export async function commitOf(
-  storage: Pick<Storage, "getMany" | "range">,
+/**
+ * Commits these replays. Those that go in order enter their sequences, all others are due.
+ * @param also changes for the same commit
+ * @throws ConflictError, StorageError
+ */
+export async function commitReplays(
+  storage: Pick<Storage, "getMany" | "range" | "commit" | "queue">,
   replayed: readonly Replayed[],
-): Promise<ReplayCommit> {
+  also: readonly Change[],
+): Promise<void> {
   const entering = replayed.filter(({ next }) => next.order !== undefined).map(lineOf);
   const { placed, heads, changes: more } = entering.length > 0 ? await enterSequences(storage, entering) : NOBODY;
   const places = new Map(placed.map((line) => [nameOf(line), line]));
-  const changes: Change[] = [...more];
+  const changes: Change[] = [...also, ...more];
   const dues: Due[] = [...heads];
-  for (const one of replayed) {
-    const { delivery, was, next, dueAt } = one;
+  for (const { delivery, was, next, dueAt } of replayed) {
     const line = places.get(nameOf(next));
     for (const change of replayChanges(delivery, was, line === undefined ? next : { ...next, order: line.order }))
       changes.push(change);
@@ -66,7 +64,8 @@ export async function commitOf(
     changes.push(putDue(due));
     dues.push(due);
   }
-  return { changes, dues };
+  await storage.commit(changes);
+  storage.queue.add(dues);
 }
 
 const nameOf = ({ subscriptionId, ordinal }: Pick<Due, "subscriptionId" | "ordinal">): string =>

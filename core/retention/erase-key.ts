@@ -38,7 +38,7 @@ import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
-import { tryCommit } from "../records/try-commit.ts";
+import { tryCommit } from "../records/optimistic-update.ts";
 import type { EventErasure } from "./erase-event.ts";
 import { createKeyEvents } from "./erase-events.ts";
 import type { WideRemoval } from "./remove-wide.ts";

@@ -19,7 +19,7 @@ import {
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import { parseHeld } from "../records/held-row.ts";
+import { parseHeld } from "../records/sequence-rows.ts";
 import { leaveSequence, passOn } from "../records/sequences.ts";
 import { everyEntry } from "../records/every-entry.ts";
 

@@ -22,7 +22,7 @@ import { everyEntry } from "../records/every-entry.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
-import { tryCommit } from "../records/try-commit.ts";
+import { tryCommit } from "../records/optimistic-update.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
 import { removeDelivery } from "./remove-delivery.ts";
 

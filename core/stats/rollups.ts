@@ -7,6 +7,7 @@ import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseStatsKey, statsKey, statsOf, type Grain } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { everyEntry, everyPage } from "../records/every-entry.ts";
 import { addBucket, decodeBucket, newBucket, type StatsBucket } from "./bucket.ts";
 
 /** Length of a bucket, and how many are kept. */
@@ -64,30 +65,23 @@ export function createRollups(deps: {
     },
     async read(keyId, grain, first, skip) {
       const buckets = new Map<number, StatsBucket>();
-      let after = statsKey(keyId, grain, first, "");
-      for (;;) {
-        const page = await storage.range(statsOf(keyId, grain), { after, limit: PAGE });
-        for (const { key, value } of page) {
-          const row = parseStatsKey(key);
-          if (row === undefined || skip(row)) continue;
-          const found = buckets.get(row.at) ?? newBucket();
-          addBucket(found, decodeBucket(value));
-          buckets.set(row.at, found);
-        }
-        if (page.length < PAGE) return buckets;
-        after = page.at(-1)?.key as string;
+      const after = statsKey(keyId, grain, first, "");
+      for await (const { key, value } of everyEntry(storage, statsOf(keyId, grain), { after })) {
+        const row = parseStatsKey(key);
+        if (row === undefined || skip(row)) continue;
+        const found = buckets.get(row.at) ?? newBucket();
+        addBucket(found, decodeBucket(value));
+        buckets.set(row.at, found);
       }
+      return buckets;
     },
     async trim(prefix, everything = false) {
       const now = cautiousNow();
-      let after: string | undefined;
-      for (;;) {
-        const page = await storage.range(prefix, { after, limit: PAGE });
+      for await (const page of everyPage(storage, prefix)) {
         const old: Change[] = page.filter(({ key }) => isOver(key, now)).map(({ key }) => ({ op: "delete", key }));
         if (old.length > 0) await storage.commit(old);
         // Under one key and grain the oldest come first.
-        if (page.length < PAGE || (!everything && old.length < page.length)) return;
-        after = page.at(-1)?.key;
+        if (!everything && old.length < page.length) return;
       }
     },
   };

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { heldKey, overlapKey, subscriptionKey } from "../../core/model/keys.ts";
 import { skipForgotten } from "../../core/records/held.ts";
 import { endedFanout } from "../../core/records/fanout-row.ts";
-import { heldText } from "../../core/records/held-row.ts";
+import { heldText } from "../../core/records/sequence-rows.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";

@@ -1,7 +1,6 @@
 /** The rows of a sequence: one that has changed by a single bit, or is cut off, is known as damaged and is never believed. */
 import { expect, it } from "vitest";
-import { heldText, parseHeld } from "../../core/records/held-row.ts";
-import { parsePassed, parseRow, passedText, rowText } from "../../core/records/sequence-rows.ts";
+import { heldText, parseHeld, parsePassed, parseRow, passedText, rowText } from "../../core/records/sequence-rows.ts";
 
 const HELD = {
   keyId: "key_1",

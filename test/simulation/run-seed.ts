@@ -11,7 +11,7 @@ import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
-import { parseHeld } from "../../core/records/held-row.ts";
+import { parseHeld } from "../../core/records/sequence-rows.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
 import { simThreads } from "./threads.ts";

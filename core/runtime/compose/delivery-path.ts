@@ -21,7 +21,7 @@ import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import { createEndings } from "../../records/endings.ts";
 import { createRecipients } from "../../records/recipients.ts";
-import { createDamageReport } from "../../records/damage-report.ts";
+import { createDamageReport } from "../../records/damage.ts";
 import { createSubscriptionCache } from "../../records/subscription-cache.ts";
 import { createSigner } from "../../signing/signer.ts";
 import { collectedStats } from "./collected-stats.ts";

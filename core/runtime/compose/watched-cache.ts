@@ -1,6 +1,6 @@
 /** Composes the cache of events: what is erased leaves it, whichever node erased it. */
 import { createEventCache, type EventCache } from "../../deliver/event-cache.ts";
-import { erasedAmong } from "../../records/erased-event.ts";
+import { erasedAmong } from "../../records/erased-id.ts";
 import type { Storage } from "../../ports/storage.ts";
 
 export function watchedCache({ storage }: { readonly storage: Storage }): EventCache {
