@@ -5,7 +5,7 @@
  * one attempt through.
  */
 import type { Attempt } from "../model/attempt.ts";
-import { healthKey, parseHealthKey } from "../model/keys.ts";
+import { deliveriesOf, healthKey, parseHealthKey } from "../model/keys.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { breakerClosed, breakerOpened, type Notice } from "../model/notice.ts";
@@ -15,9 +15,9 @@ import type { AttemptObserver } from "../ports/observer.ts";
 import type { HealthOptions } from "../ports/plan.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "../records/damage.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { newStreak, type Streak } from "./streak.ts";
-import { storedOutcomes } from "./stored-outcomes.ts";
 
 export interface CircuitBreaker {
   /** Loads what outlives a restart: since when each subscription has only failed. */
@@ -48,6 +48,53 @@ const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfte
 const PROBE_MS = 60_000;
 /** Rows of subscriptions that are read at once. */
 const READ_AT_ONCE = 500;
+const OUTCOMES_PAGE = 200;
+/** Most deliveries read, the newest first: a receiver that failed this often has failed for long enough. */
+const MOST_OUTCOMES = 2_000;
+
+/** What a node knows of the failures in a row of one subscription. */
+interface Streak {
+  failures: number;
+  /** Time-outs in a row. Those of attempts that were under way together count as one, because they show the same moment. */
+  timeouts: number;
+  /** Monotonic time of the last time-out that counted. */
+  timedOutAt: number;
+  /** Epoch ms: what is stored, and what people read. */
+  since: number;
+  /** Monotonic time of the first failure: a wall clock that is set makes nobody's failures days long. */
+  began: number;
+  restMs: number;
+  /** Monotonic, so that a wall clock that is set back lengthens no pause. */
+  restEnds: number;
+  /** The delivery (ordinal) that may try after a pause; the others wait for its outcome. */
+  probe: string | undefined;
+  stored: boolean;
+  /**
+   * It was read at the start and may be out of date: the node that wrote it may have seen a success since, or may have
+   * died.
+   */
+  unconfirmed: boolean;
+  /** Its subscription is being disabled. */
+  ending: boolean;
+  /** Whether something else than an operational event failed: only then its states are reported. */
+  reported: boolean;
+}
+
+/** @param ageMs how long it has lasted, when it is read at the start */
+const newStreak = (since: number, now: number, ageMs = 0): Streak => ({
+  failures: 0,
+  timeouts: 0,
+  timedOutAt: Number.NEGATIVE_INFINITY,
+  since,
+  began: now - Math.max(0, ageMs),
+  restMs: 0,
+  restEnds: 0,
+  probe: undefined,
+  stored: false,
+  unconfirmed: false,
+  ending: false,
+  reported: false,
+});
 
 export function createCircuitBreaker(deps: {
   readonly options: HealthOptions | false;
@@ -247,4 +294,37 @@ export function createCircuitBreaker(deps: {
       await Promise.all(writes);
     },
   };
+}
+
+/** What the newest deliveries of a subscription tell, from whichever node. */
+interface StoredOutcomes {
+  /** Whether one of them succeeded at `since` or later. If so, the rest is not read. */
+  readonly succeeded: boolean;
+  /** Epoch ms of the last attempt before `before`; absent when there is none. */
+  readonly attemptedAt?: number;
+}
+
+/**
+ * @param since epoch ms
+ * @param before epoch ms. @default any time
+ * @throws StorageError
+ */
+async function storedOutcomes(
+  storage: Pick<Storage, "range">,
+  subscriptionId: string,
+  since: number,
+  before = Number.POSITIVE_INFINITY,
+): Promise<StoredOutcomes> {
+  let attemptedAt = Number.NEGATIVE_INFINITY;
+  let looked = 0;
+  const newest = { reverse: true, limit: OUTCOMES_PAGE };
+  for await (const { value } of everyEntry(storage, deliveriesOf(subscriptionId), newest)) {
+    // A record that cannot be read is no evidence.
+    const delivery = unlessDamaged(() => decodeDelivery(value));
+    if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };
+    const at = delivery?.attempts.at(-1)?.startedAt ?? before;
+    if (at < before) attemptedAt = Math.max(attemptedAt, at);
+    if (++looked === MOST_OUTCOMES) break;
+  }
+  return { succeeded: false, ...(attemptedAt > Number.NEGATIVE_INFINITY && { attemptedAt }) };
 }

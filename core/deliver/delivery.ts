@@ -8,28 +8,25 @@
 import pRetry from "p-retry";
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
-import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
-import { dueKey } from "../model/keys.ts";
+import { ConflictError, DamagedRecordError, LeaseLostError } from "../model/errors.ts";
+import { dueKey, subscriptionKey } from "../model/keys.ts";
 import { MOST_ATTEMPTS, type Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
 import { askGates } from "./gates.ts";
-import { endedMeanwhile, settleEnd, settleEnded } from "./end-turn.ts";
-import { isExpectedEnd, NotDelivered } from "./not-delivered.ts";
+import { settleEnd } from "./end-turn.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
 import { afterFault } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
-import { deliveredChanges, dueOf, freshDelivery, movedChanges } from "../records/delivery-records.ts";
-import { setPause } from "./set-pause.ts";
+import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
 import { settle } from "./settle.ts";
-import { sleepUnlessChanged } from "./sleep-unless-changed.ts";
 import { sendMade } from "./transform.ts";
 import { isNamed, loadRecord } from "../records/load-record.ts";
 import type { Slot } from "./slots.ts";
-import { asEnded, FRESH_MS } from "../records/ended-by.ts";
+import { asEnded, countEnd, FRESH_MS } from "../records/ended-by.ts";
 import { isSameVersion } from "../records/subscription-record.ts";
 
 /** One object per delivery, with methods on the prototype, because closures cost more. */
@@ -174,7 +171,8 @@ export class DeliveryRun {
       }
       case "retry": {
         // It may have been disabled while the attempt was under way: then nothing waits for another one.
-        const over = await endedMeanwhile(tried, this.#signal, this.#deps);
+        const current = async () => this.#deps.subscriptionCache.get(sub.keyId, sub.id);
+        const over = asEnded(tried, await persist(current, this.#signal, { clock, log }));
         if (over !== undefined) {
           await this.#settleEnded((this.#delivery = now = over));
           break;
@@ -194,16 +192,30 @@ export class DeliveryRun {
     if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
   }
 
-  #settleEnded(over: Delivery): Promise<void> {
-    return settleEnded({ lease: this.#lease, line: this.#line, delivery: over }, this.#signal, this.#deps);
+  /** Stores that its subscription has ended it, and counts it. */
+  async #settleEnded(over: Delivery): Promise<void> {
+    await this.#settleEnd(endedChanges(this.#line, over), over);
+    countEnd(over, this.#deps.metrics, this.#deps.failed);
   }
 
   #settleEnd(changes: readonly Change[], delivery: Delivery): Promise<void> {
     return settleEnd({ lease: this.#lease, line: this.#line, delivery }, changes, this.#signal, this.#deps);
   }
 
+  /**
+   * Pauses the subscription for the ms that its receiver has asked for. The result and its next time are stored already, so
+   * a failure here must not undo them. This node still observes the pause, and sets it again when it turns the next one away.
+   */
   async #pause(asked: number | undefined): Promise<void> {
-    if (asked !== undefined) await setPause(this.#lease.subscriptionId, asked, this.#answeredAt, this.#deps);
+    if (asked === undefined) return;
+    const { retryAfter, storage, clock, log } = this.#deps;
+    const { subscriptionId } = this.#lease;
+    // The receiver asked when it answered, and storing the result may have taken long.
+    const ms = Math.max(1, Math.ceil(asked - (clock.monotonic() - this.#answeredAt)));
+    retryAfter?.(subscriptionId, ms);
+    await storage.queue
+      .pause(subscriptionId, ms)
+      .catch((error: unknown) => log.warn("a pause was not set", { subscriptionId, error: String(error) }));
   }
 
   #giveSlot(): void {
@@ -222,7 +234,7 @@ export class DeliveryRun {
     this.#giveSlot();
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
     try {
-      await sleepUnlessChanged(clock.now() + Math.min(left(), holdMs), this.#lease, ends, this.#deps);
+      await this.#sleep(clock.now() + Math.min(left(), holdMs), ends);
       this.#slot = await slots.wait(this.#lease, ends);
       if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {
@@ -237,6 +249,17 @@ export class DeliveryRun {
     }
   }
 
+  /** Sleeps as long as the subscription stays as it is: what waits in the queue can be ended at once. @throws when it may change */
+  async #sleep(until: number, signal: AbortSignal): Promise<void> {
+    const { clock, storage } = this.#deps;
+    const changed = new AbortController();
+    const own = subscriptionKey(this.#lease.keyId, this.#lease.subscriptionId);
+    const unwatch = storage.watch((keys) => {
+      if (keys.includes(own) || keys.includes("subscription:")) changed.abort();
+    });
+    await clock.sleep(until, AbortSignal.any([signal, changed.signal])).finally(unwatch);
+  }
+
   #hold(): boolean {
     if (this.#deps.heldWaits >= this.#deps.mostHeld) return false;
     this.#deps.heldWaits++;
@@ -248,3 +271,21 @@ export class DeliveryRun {
     this.#holding = false;
   }
 }
+
+/** Tells p-retry's loop that another attempt follows: not delivered, with the time at which the delivery is due again. */
+class NotDelivered extends Error {
+  readonly at: number;
+  readonly held: boolean;
+  constructor(at: number, held: boolean) {
+    super("not delivered");
+    this.at = at;
+    this.held = held;
+  }
+}
+
+/**
+ * True for errors that need no report: the wait is not held, so the delivery went back to the queue; or the lease was
+ * lost or its line changed, so another holder continues, or nobody may.
+ */
+const isExpectedEnd = (error: unknown): boolean =>
+  error instanceof NotDelivered || error instanceof LeaseLostError || error instanceof ConflictError;

@@ -7,8 +7,6 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
-import { createGiveBack } from "./give-back.ts";
-import { createLeaseRenewal } from "./lease-renewal.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 /** How long a delivery waits after a fault of ours, ms. */
@@ -228,3 +226,70 @@ export function createDispatcher(deps: {
 }
 
 const nameOf = ({ subscriptionId, ordinal }: Lease): string => `${subscriptionId} ${ordinal}`;
+
+/** Gives leases back unchanged, and once more when the queue could not take them: until a lease lapses nobody else sends. */
+function createGiveBack(queue: Pick<Queue, "release">, log: Log) {
+  const kept = new Map<Lease, number | undefined>();
+
+  async function released(lease: Lease, dueAt: number | undefined): Promise<boolean> {
+    try {
+      await queue.release(lease, dueAt);
+      return true;
+    } catch (error) {
+      log.warn("a lease could not be given back", { subscriptionId: lease.subscriptionId, error: String(error) });
+      return false;
+    }
+  }
+
+  return {
+    /** Gives one back; `dueAt` is when it is due again, `undefined`: as before. Never rejects. */
+    async give(lease: Lease, dueAt: number | undefined): Promise<void> {
+      if (!(await released(lease, dueAt))) kept.set(lease, dueAt);
+    },
+    /** Tries those once more that the queue could not take. To be called when the queue has just answered. */
+    again(): void {
+      if (kept.size === 0) return;
+      const leases = [...kept];
+      kept.clear();
+      // Storage still has the line: what fails now lapses, or the next start finds it.
+      for (const [lease, dueAt] of leases) void released(lease, dueAt);
+    },
+  };
+}
+
+/**
+ * Renews leases: one call from time to time keeps everything that is under way for long on this node. Does nothing where
+ * leases last as long as the process.
+ */
+function createLeaseRenewal(queue: Pick<Queue, "renewal">, clock: Clock, log: Log) {
+  const { renewal } = queue;
+  const underWay = new Set<Lease>();
+  const stopping = new AbortController();
+  let running = false;
+
+  async function run(everyMs: number): Promise<void> {
+    for (;;) {
+      await clock.sleep(clock.now() + everyMs, stopping.signal);
+      if (underWay.size === 0) continue;
+      try {
+        await renewal?.renew(underWay);
+      } catch (error) {
+        // The next round tries again, before the leases lapse.
+        log.warn("leases could not be renewed", { error: String(error) });
+      }
+    }
+  }
+
+  return {
+    /** Marks a delivery as under way until `ended`. */
+    began: (lease: Lease) => void (renewal !== undefined && underWay.add(lease)),
+    ended: (lease: Lease) => void underWay.delete(lease),
+    start(): void {
+      if (renewal === undefined || running) return;
+      running = true;
+      run(renewal.everyMs).catch(() => undefined);
+    },
+    /** Call it when nothing is under way any more. */
+    stop: () => stopping.abort(),
+  };
+}

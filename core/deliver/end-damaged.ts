@@ -16,7 +16,7 @@ import { isRemoving } from "../records/fanout-row.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
 import { settleEnd } from "./end-turn.ts";
 import { handOver, settle } from "./settle.ts";
-import { endedBy, outcomeOf } from "../records/ended-by.ts";
+import { countEnd, endedBy } from "../records/ended-by.ts";
 
 interface Met {
   readonly lease: Lease;
@@ -61,7 +61,7 @@ async function end(
   signal: AbortSignal,
   deps: DeliveryDeps,
 ): Promise<string> {
-  const { storage, clock, metrics } = deps;
+  const { storage, clock } = deps;
   const { subscriptionId, ordinal } = line;
   const { keyId, sub } = await ownerOf(line, deps);
   const record = known ?? (await recordOf(line, deps));
@@ -93,8 +93,7 @@ async function end(
     const loaded = { event: found.event, body: new Uint8Array() };
     await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
   } else await settleEnd({ lease, line, delivery: over }, endedChanges(line, over), signal, deps);
-  metrics.count("deliveries", { outcome: outcomeOf(ended) });
-  if (over.status === "failed") deps.failed?.(keyId, [subscriptionId]);
+  countEnd(over, deps.metrics, deps.failed);
   return record === undefined && error.kind === "delivery"
     ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`
     : `the delivery is ${ended.status}: ${ended.reason}`;

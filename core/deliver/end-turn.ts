@@ -2,9 +2,6 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
-import { endedChanges } from "../records/delivery-records.ts";
-import { asEnded, outcomeOf } from "../records/ended-by.ts";
-import type { DeliveryDeps } from "./dependencies.ts";
 import { persist } from "../records/persist.ts";
 import { holdUp } from "../records/held.ts";
 import { isSequenceConflict, passOn, type OrderedDue } from "../records/sequences.ts";
@@ -39,28 +36,6 @@ export function settleEnd(
   // A damaged line does not say whose it is.
   const keyId = ending.delivery?.keyId ?? ending.line.keyId;
   return settleTurn(ending, { ...ending.line, keyId, order }, changes, signal, deps);
-}
-
-/** Returns a delivery as its subscription has ended it while its attempt was under way; `undefined`: it goes on. */
-export async function endedMeanwhile(
-  tried: Delivery,
-  signal: AbortSignal,
-  deps: SettleDeps & Pick<DeliveryDeps, "subscriptionCache">,
-): Promise<Delivery | undefined> {
-  const current = async () => deps.subscriptionCache.get(tried.keyId, tried.subscriptionId);
-  return asEnded(tried, await persist(current, signal, deps));
-}
-
-/** Stores that its subscription has ended a delivery, and counts it. @throws as `settle` */
-export async function settleEnded(
-  ending: Ending & { readonly delivery: Delivery },
-  signal: AbortSignal,
-  deps: EndDeps & Pick<DeliveryDeps, "failed" | "metrics">,
-): Promise<void> {
-  const { line, delivery } = ending;
-  await settleEnd(ending, endedChanges(line, delivery), signal, deps);
-  if (delivery.status === "failed") deps.failed?.(delivery.keyId, [delivery.subscriptionId]);
-  deps.metrics.count("deliveries", { outcome: outcomeOf(delivery) });
 }
 
 async function settleTurn(

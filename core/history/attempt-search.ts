@@ -7,9 +7,10 @@ import type { Delivery } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
 import { readEvent, unlessUnreadable } from "../records/damage.ts";
 import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
+import { everyPage } from "../records/every-entry.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
@@ -102,15 +103,9 @@ export function createAttemptSearch(deps: {
     const { since = 0, until, subscriptionId } = filter;
     const items: FoundAttempt[] = [];
     const [last, seen] = after?.split(".") ?? [until === undefined ? undefined : ordinalFloor(until)];
-    let at = last;
     let rows = 0;
     let characters = 0;
     let deliveries = 0;
-    const stop = (ordinal: string, from?: number): FoundAttempts => ({
-      items,
-      next: from === undefined ? ordinal : `${ordinal}.${from}`,
-      searchedTo: ordinalTime(ordinal),
-    });
 
     /** Looks at an event from one of its deliveries on. @returns where the page ends in it; undefined: it goes on */
     async function look(event: RelayEvent, begin: number, known: DeliveriesOf): Promise<number | undefined> {
@@ -130,16 +125,16 @@ export function createAttemptSearch(deps: {
       return undefined;
     }
 
-    if (last !== undefined && seen !== undefined) {
-      const [text] = await storage.getMany([eventKey(keyId, last)]);
-      const found = text === undefined ? undefined : readEvent(keyId, last, text);
-      const end = found === undefined || found.damaged ? undefined : await look(found.event, Number(seen), new Map());
-      if (end !== undefined) return stop(last, end);
-    }
-    for (;;) {
-      const from = at === undefined ? undefined : eventKey(keyId, at);
+    /** Yields the event in which the last page ended, and then those behind it. */
+    async function* pages(): AsyncGenerator<readonly Entry[]> {
+      const key = last === undefined ? undefined : eventKey(keyId, last);
+      const [value] = key === undefined || seen === undefined ? [] : await storage.getMany([key]);
+      if (key !== undefined && value !== undefined) yield [{ key, value }];
       // Rows come with their bodies, which may be large, so a page is small.
-      const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
+      yield* everyPage(storage, eventsOf(keyId), { after: key, limit: PAGE, reverse: true });
+    }
+
+    for await (const page of pages()) {
       const events = page.map(({ key, value }) => readEvent(keyId, ordinalOf(key), value));
       const intact = events.filter(({ event, damaged }) => !damaged && event.acceptedAt >= since);
       const known = await readFew(
@@ -147,22 +142,25 @@ export function createAttemptSearch(deps: {
         subscriptionId,
       );
       for (const [i, { event, damaged }] of events.entries()) {
-        const { ordinal } = event;
+        const { ordinal, acceptedAt } = event;
+        if (acceptedAt < since) return { items };
+        const end = damaged ? undefined : await look(event, ordinal === last ? Number(seen) : 0, known);
+        rows++;
         characters += page[i]?.value.length ?? 0;
-        if (event.acceptedAt < since) return { items };
-        const end = damaged ? undefined : await look(event, 0, known);
-        if (end !== undefined) return stop(ordinal, end);
-        at = ordinal;
-        if (deliveries >= DELIVERIES_READ) return stop(ordinal);
+        const full = rows >= ROWS_READ || characters >= CHARACTERS_READ || deliveries >= DELIVERIES_READ;
+        if (end !== undefined || full)
+          return { items, next: end === undefined ? ordinal : `${ordinal}.${end}`, searchedTo: ordinalTime(ordinal) };
       }
-      if (page.length < PAGE || at === undefined) return { items };
-      rows += page.length;
-      if (rows >= ROWS_READ || characters >= CHARACTERS_READ) return stop(at);
     }
+    return { items };
   };
 }
 
-function meets(attempt: Attempt, { statusCode, error, minDurationMs = 0 }: AttemptFilter): boolean {
+/** Whether an attempt is as all of the fields that are given ask. */
+export function meets(
+  attempt: Attempt,
+  { statusCode, error, minDurationMs = 0 }: Pick<AttemptFilter, "statusCode" | "error" | "minDurationMs">,
+): boolean {
   return (
     (statusCode === undefined || attempt.statusCode === statusCode) &&
     (error === undefined || attempt.error === error) &&

@@ -1,7 +1,7 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
 import { ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
-import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
+import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
@@ -10,11 +10,12 @@ import type { Subscription } from "../model/subscription.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
+import { lineOf } from "../records/sequences.ts";
 
 /** Most rows that one page reads; the rest belongs to the next page. */
 const ROWS_READ = 2_000;
 const EVENTS_AT_ONCE = 25;
-const PAGE = 100;
+const NEWEST = { reverse: true, limit: 100 };
 
 export function createDeliveryList(deps: {
   readonly storage: Pick<Storage, "getItem" | "range">;
@@ -72,15 +73,13 @@ export function createDeliveryList(deps: {
     const { id, keyId } = subscription;
     const place = after ?? (await newestPlace(keyId));
     const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
-    const newest = (prefix: string, from?: string) =>
-      everyEntry(storage, prefix, { after: from, limit: PAGE, reverse: true });
-    const records = newest(deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
-    const lines = newest(duesOf(id), lineFrom);
+    const recordFrom = after === undefined ? undefined : deliveryKey(id, after);
+    const records = everyEntry(storage, deliveriesOf(id), { ...NEWEST, after: recordFrom });
+    const lines = everyEntry(storage, duesOf(id), { ...NEWEST, after: lineFrom });
     const items: DeliveryDetail[] = [];
     let rows = 0;
     let last = after;
-    let record = await records.next();
-    let line = await lines.next();
+    let [record, line] = [await records.next(), await lines.next()];
     while (!record.done || !line.done) {
       if (++rows > ROWS_READ) return { items, next: last };
       const known = record.done ? undefined : await recordOf(keyId, id, record.value);
@@ -108,15 +107,6 @@ export function createDeliveryList(deps: {
   }
 
   return async (...request) => allTyped(await pageOf(...request));
-}
-
-/** Returns `undefined` for an entry that is no due line. */
-function lineOf({ key, value }: Entry): Due | undefined {
-  try {
-    return parseDue(key, value);
-  } catch {
-    return undefined;
-  }
 }
 
 const eventOf = (known: Delivery): WantedDelivery => ({

@@ -1,5 +1,4 @@
 /** Reads events and their results from storage: lists and details. */
-import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { bodyData, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor, ordinalOf } from "../model/ids.ts";
@@ -7,6 +6,7 @@ import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readEvent, type ReadEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
+import { meets } from "./attempt-search.ts";
 import { createDeliveryList } from "./deliveries.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";
@@ -174,13 +174,10 @@ interface Wide {
 const UNREADABLE: Wide = { status: "failed", read: 0, damaged: true };
 
 function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boolean {
-  const { subscriptionId, statusCode, error, minDurationMs = 0 } = filter;
-  const meets = (attempt: Attempt): boolean =>
-    (statusCode === undefined || attempt.statusCode === statusCode) &&
-    (error === undefined || attempt.error === error) &&
-    attempt.durationMs >= minDurationMs;
+  const { subscriptionId: id } = filter;
   return deliveries.some(
-    (one) => (subscriptionId === undefined || one.subscriptionId === subscriptionId) && one.attempts.some(meets),
+    ({ subscriptionId, attempts }) =>
+      (id ?? subscriptionId) === subscriptionId && attempts.some((one) => meets(one, filter)),
   );
 }
 

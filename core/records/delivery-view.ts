@@ -32,7 +32,6 @@ export function readDelivery(
   const delivery =
     record ??
     freshDelivery({ ...untried, generation: line?.generation ?? member?.generation ?? sub?.generation ?? 0 }, id);
-  if (delivery.status !== "pending") return delivery;
   return asEnded(delivery, sub) ?? delivery;
 }
 

@@ -1,6 +1,7 @@
 /** Decides whether the subscription, as it is now, ends a delivery. Pure. */
 import type { Delivery, DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
+import type { Metrics } from "../ports/plugin.ts";
 import { isOutline } from "./subscription-record.ts";
 
 interface EndedBySubscription {
@@ -25,15 +26,21 @@ export function endedBy(sub: Subscription | undefined, generation: number): Ende
  * Returns a pending delivery as its subscription has ended it: so it reads, and so it is stored. `undefined`: it goes on.
  */
 export function asEnded(delivery: Delivery, sub: Subscription | undefined): Delivery | undefined {
-  const ended = endedBy(sub, delivery.generation);
+  const ended = delivery.status === "pending" ? endedBy(sub, delivery.generation) : undefined;
   if (ended === undefined) return undefined;
   const { nextAttemptAt: _next, ...rest } = delivery;
   return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
 }
 
-/** The outcome by which an end is counted. */
-export const outcomeOf = ({ status, reason }: Pick<Delivery, "status" | "reason">): string =>
-  reason === "record_damaged" ? "damaged" : status;
+/** Counts a delivery that its subscription or damage has ended. @param failed is told of deliveries that have failed */
+export function countEnd(
+  { keyId, subscriptionId, status, reason }: Delivery,
+  metrics: Pick<Metrics, "count">,
+  failed?: (keyId: string, subscriptionIds: readonly string[]) => void,
+): void {
+  metrics.count("deliveries", { outcome: reason === "record_damaged" ? "damaged" : status });
+  if (status === "failed") failed?.(keyId, [subscriptionId]);
+}
 
 /**
  * How long an answer of the storage about lease and subscription stays valid, ms. A process that was stopped or cut off

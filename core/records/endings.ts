@@ -11,7 +11,6 @@ import {
   endingKey,
   eventKey,
   fanoutQueue,
-  parseDue,
   parseSubscriptionKey,
   subscriptionKey,
   waitingsOf,
@@ -21,12 +20,12 @@ import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readEvent, readTexts, unlessUnreadable } from "./damage.ts";
 import { freshDelivery } from "./delivery-records.ts";
-import { asEnded, endedBy, outcomeOf } from "./ended-by.ts";
+import { asEnded, countEnd, endedBy } from "./ended-by.ts";
 import { everyEntry, everyPage } from "./every-entry.ts";
 import { holdsUp, skipAllHeld } from "./held.ts";
 import { isNamed, loadRecord } from "./load-record.ts";
 import type { Recipients } from "./recipients.ts";
-import { endLine, endWaiting, isSequenceConflict, parseTurn } from "./sequences.ts";
+import { endLine, endWaiting, isSequenceConflict, lineOf } from "./sequences.ts";
 import { isOutline, readSubscription } from "./subscription-record.ts";
 
 /** Rows read at once. Each may take the reading of an event. */
@@ -144,7 +143,7 @@ export function createEndings(deps: EndingDeps): Endings {
 /** Finds how many rows of a page the subscription has ended, and reads those of their deliveries that can be read. */
 async function endsAmong(page: readonly Entry[], sub: Subscription | undefined, deps: EndingDeps) {
   const found = page.flatMap((row) => {
-    const line = row.key.startsWith("waiting:") ? parseTurn(row) : parseDue(row.key, row.value);
+    const line = lineOf(row);
     return line !== undefined && endedBy(sub, line.generation) !== undefined ? [{ row, line }] : [];
   });
   const read = found.map(async (one): Promise<readonly End[]> => {
@@ -168,7 +167,7 @@ async function deliveryOf(line: Due, { storage, recipients }: EndingDeps): Promi
 async function endTurns(ends: readonly End[], deps: EndingDeps): Promise<number> {
   for (const some of Map.groupBy(ends, ({ over }) => over.order?.sequence).values()) {
     await endWaiting(deps.storage, some);
-    for (const { over } of some) counted(over, deps);
+    for (const { over } of some) countEnd(over, deps.metrics, deps.statsCollector.failed);
   }
   return ends.length;
 }
@@ -179,7 +178,7 @@ async function endDues(ends: readonly End[], deps: EndingDeps): Promise<number> 
     for (;;) {
       try {
         const ended = await endLine(deps.storage, line, over);
-        if (ended) counted(over, deps);
+        if (ended) countEnd(over, deps.metrics, deps.statsCollector.failed);
         return ended;
       } catch (error) {
         if (isSequenceConflict(error)) continue;
@@ -189,9 +188,4 @@ async function endDues(ends: readonly End[], deps: EndingDeps): Promise<number> 
     }
   });
   return (await Promise.all(done)).filter(Boolean).length;
-}
-
-function counted(over: Delivery, { metrics, statsCollector }: EndingDeps): void {
-  metrics.count("deliveries", { outcome: outcomeOf(over) });
-  if (over.status === "failed") statsCollector.failed(over.keyId, [over.subscriptionId]);
 }

@@ -10,7 +10,7 @@ interface Walk {
   readonly limit?: number;
 }
 
-/** Yields the pages of a prefix in key order; the last one may be empty. @throws StorageError */
+/** Yields the pages of a prefix in key order. @throws StorageError */
 export async function* everyPage(
   storage: Pick<Storage, "range">,
   prefix: string,
@@ -18,7 +18,7 @@ export async function* everyPage(
 ): AsyncGenerator<readonly Entry[]> {
   for (let { after } = walk; ;) {
     const page: readonly Entry[] = await storage.range(prefix, { ...walk, after, limit });
-    yield page;
+    if (page.length > 0) yield page;
     if (page.length < limit) return;
     after = page.at(-1)?.key;
   }

@@ -40,6 +40,16 @@ export function parseFanout(text: string): FanoutRow {
   throw new SyntaxError("the text is not the row of a wide event");
 }
 
+/** Does the same, but returns `undefined` for a damaged row. */
+export function fanoutOf(text: string): FanoutRow | undefined {
+  try {
+    return parseFanout(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
 /** Whether an event, which is gone, was a wide one whose deliveries are still being deleted. @throws SyntaxError, StorageError */
 export async function isRemoving(storage: Pick<Storage, "getItem">, keyId: string, ordinal: string): Promise<boolean> {
   const row = await storage.getItem(fanoutKey(keyId, ordinal));
@@ -59,7 +69,7 @@ export async function reopening(
   const key = fanoutKey(keyId, ordinal);
   const [row] = await readTexts(storage, [key]);
   if (row === undefined) return [];
-  const known = unlessGarbled(() => parseFanout(row));
+  const known = fanoutOf(row);
   if (known?.state === "removing") return undefined;
   if (known !== undefined) return [{ op: "put", key, value: reopenFanout(known.snapshot), if: row }];
   const own = eventKey(keyId, ordinal);
@@ -70,15 +80,6 @@ export async function reopening(
     { op: "check", key: own, if: text },
     { op: "put", key, value: reopenFanout(event.wide.snapshot), if: row },
   ];
-}
-
-function unlessGarbled<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }
 
 /** Does the same in a commit that is conditional on the event's record. */

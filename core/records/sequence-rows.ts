@@ -106,7 +106,7 @@ export async function countWaiting(
   const prefix = keyId === undefined ? SEQUENCES : sequencesOf(keyId, subscriptionId);
   let sum = 0;
   for await (const page of everyPage(storage, prefix)) {
-    const left = page.length === 0 ? [] : await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
+    const left = await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
     for (const [i, { key, value }] of page.entries()) {
       const row = parseRow(value);
       const passed = parsePassed(left[i]);

@@ -15,6 +15,7 @@ import {
   dueKey,
   dueValue,
   heldKey,
+  parseDue,
   parseWaiting,
   passedKey,
   sequenceKey,
@@ -149,7 +150,7 @@ type EndStorage = Pick<Storage, "getMany" | "range" | "commit"> & {
 };
 
 /** A delivery that waits for its turn, as it is to end, and the row by which it waits. */
-export interface EndedWaiting {
+interface EndedWaiting {
   readonly over: Delivery;
   readonly row: Entry;
 }
@@ -194,7 +195,7 @@ export async function endWaiting(
  * either, its turn comes all the same: a delivery that is claimed without a record that can be read ends as damaged.
  */
 async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, row: Entry): Promise<Due> {
-  const due = parseTurn(row);
+  const due = lineOf(row);
   if (due !== undefined) return due;
   const [, subscriptionId = "", sequence, place, ordinal = ""] = row.key.split(":");
   const order = { sequence: Number(sequence), place: Number(place) };
@@ -210,9 +211,10 @@ async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, row
 /** The generation of a delivery of which nothing is known: no disabling of the subscription is newer. */
 const UNKNOWN = 999_999_999_999_999;
 
-/** Returns the line in the row of a delivery that waits for its turn; `undefined`: the row is damaged. */
-export function parseTurn({ key, value }: Entry): Due | undefined {
+/** Returns the line in a row of the due index, or of a delivery that waits for its turn; `undefined`: it has none. */
+export function lineOf({ key, value }: Entry): Due | undefined {
   try {
+    if (!key.startsWith("waiting:")) return parseDue(key, value);
     const due = parseWaiting(key, value);
     return due.order !== undefined && waitingKey(due.subscriptionId, due.order, due.ordinal) === key ? due : undefined;
   } catch (error) {

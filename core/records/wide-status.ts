@@ -7,12 +7,13 @@
  */
 import { setNewest } from "../model/bounded-map.ts";
 import { type Delivery, eventStatus, type EventStatus } from "../model/delivery.ts";
-import { ConflictError, StorageError } from "../model/errors.ts";
+import { StorageError } from "../model/errors.ts";
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { dueKey, eventKey, fanoutKey, fanoutQueue } from "../model/keys.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Change, Storage } from "../ports/storage.ts";
 import { endedFanout, parseFanout } from "./fanout-row.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
+import { tryCommit } from "./optimistic-update.ts";
 import type { Recipients } from "./recipients.ts";
 
 /** Deliveries in the first read, and in the largest. */
@@ -50,24 +51,16 @@ export function createWideStatus(deps: {
   const { storage, recipients, read } = deps;
   const held = new Map<string, Progress>();
 
-  function remember(name: string, progress: Progress): void {
-    setNewest(held, name, progress, HELD);
-  }
-
   /** Writes that all have ended, unless a replay came meanwhile. If it is not written, the next reader reads again. */
   async function note(event: RelayEvent, row: string, ended: string): Promise<boolean> {
     const { keyId, ordinal } = event;
     // A replay may have added a delivery between the read of the event and that of its row.
     const text = await storage.getItem(eventKey(keyId, ordinal));
     if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
-    try {
-      await storage.commit([{ op: "put", key: fanoutKey(keyId, ordinal), value: ended, if: row }]);
-      return true;
-    } catch (error) {
-      if (error instanceof ConflictError) return false;
-      if (error instanceof StorageError) return true;
-      throw error;
-    }
+    const said: Change = { op: "put", key: fanoutKey(keyId, ordinal), value: ended, if: row };
+    return await tryCommit(storage, [said]).catch(
+      (error: unknown) => error instanceof StorageError || Promise.reject(error),
+    );
   }
 
   return async (event) => {
@@ -89,7 +82,7 @@ export function createWideStatus(deps: {
       looked += deliveries.length;
       for (const { status, updatedAt } of deliveries) {
         if (status === "pending") {
-          remember(name, { row, at, statuses, endedAt });
+          setNewest(held, name, { row, at, statuses, endedAt }, HELD);
           return { status, row, read: looked };
         }
         statuses.add(status);

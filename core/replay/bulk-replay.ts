@@ -11,8 +11,7 @@ import { reopening } from "../records/fanout-row.ts";
 import type { Endings } from "../records/endings.ts";
 import { decodeDelivery, parseFailed, type Failed } from "../records/delivery-records.ts";
 import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
-import type { EventPlace } from "./current-delivery.ts";
-import { replayedEventId } from "./read-delivery.ts";
+import { replayedEventId, type EventPlace } from "./current-delivery.ts";
 
 export interface ReplayFailedOptions {
   readonly subscription: Subscription;

@@ -10,7 +10,7 @@ import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { dueOf, movedChanges } from "../records/delivery-records.ts";
-import { endedBy } from "../records/ended-by.ts";
+import { asEnded } from "../records/ended-by.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { parseHeld } from "../records/sequence-rows.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
@@ -48,21 +48,17 @@ export function createPendingDeliveries(deps: {
 
   /** Finds the delivery and acts on it, again while it changes. */
   async function on(
-    [keyId, eventId, subscriptionId]: readonly [string, string, string],
-    also: readonly Change[],
     act: Act,
+    ...[keyId, eventId, subscriptionId, also]: Parameters<PendingDeliveries["tryNow"]>
   ): Promise<void> {
     const event = (await locateEvent(storage, keyId, eventId))?.event;
     const sub = await subscriptionCache.get(keyId, subscriptionId);
     if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId))) throw noSuch("delivery");
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await readCurrent(storage, event, subscriptionId);
-      if (current !== undefined) {
-        const { status, generation } = current.delivery;
-        const ended = status === "pending" ? endedBy(sub, generation)?.status : status;
-        if (ended !== undefined)
-          throw new Problem("NOT_PENDING", `The delivery has ended: it is ${ended}. Replay it to send it again.`);
-      }
+      const { status = "pending" } = (current && (asEnded(current.delivery, sub) ?? current.delivery)) ?? {};
+      if (status !== "pending")
+        throw new Problem("NOT_PENDING", `The delivery has ended: it is ${status}. Replay it to send it again.`);
       try {
         if (current?.line === undefined && current?.waits === undefined) continue;
         if (await act(current, also)) return;
@@ -104,8 +100,8 @@ export function createPendingDeliveries(deps: {
   };
 
   return {
-    tryNow: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, tryNow),
-    cancel: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, cancel),
+    tryNow: (...which) => on(tryNow, ...which),
+    cancel: (...which) => on(cancel, ...which),
   };
 }
 

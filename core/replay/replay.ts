@@ -15,7 +15,6 @@ import { retryOnConflict } from "../records/optimistic-update.ts";
 import { endCurrent, readCurrent, type CurrentDelivery, type EventPlace } from "./current-delivery.ts";
 import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
 import { createBulkReplay, replayedDelivery, type BulkReplayed, type ReplayFailedOptions } from "./bulk-replay.ts";
-import { createWhyNot } from "./why-not.ts";
 import { asEnded } from "../records/ended-by.ts";
 import type { Endings } from "../records/endings.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
@@ -44,19 +43,20 @@ export interface Replay {
   failed(options: ReplayFailedOptions): Promise<BulkReplayed>;
 }
 
-export function createReplay(deps: {
+interface ReplayDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly endings: Pick<Endings, "finish">;
   readonly clock: Clock;
-}): Replay {
+}
+
+export function createReplay(deps: ReplayDeps): Replay {
   const { storage, subscriptionCache, clock, endings, recipients = createRecipients(storage) } = deps;
-  const whyNot = createWhyNot({ storage, subscriptionCache, recipients });
 
   /** Stores first that a subscription has ended a delivery: what is pending is never moved. @throws ConflictError */
   async function ended(current: CurrentDelivery, sub: Subscription): Promise<CurrentDelivery> {
-    const over = current.delivery.status === "pending" ? asEnded(current.delivery, sub) : undefined;
+    const over = asEnded(current.delivery, sub);
     if (over === undefined || !(await endCurrent(storage, current, over, { leased: true }))) return current;
     return { delivery: over, text: encodeDelivery(over) };
   }
@@ -136,18 +136,9 @@ export function createReplay(deps: {
     return 1;
   }
 
-  /** @throws Problem NOT_FOUND, or NOT_REPLAYABLE when it is damaged */
-  async function located(keyId: string, eventId: string): Promise<Located> {
-    const found = await locateEvent(storage, keyId, eventId);
-    if (found === undefined) throw noSuch("event");
-    if (found.damaged)
-      throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged, so it cannot be sent.");
-    return found;
-  }
-
   /** Replays one event for the subscription that is named. */
   async function one(keyId: string, eventId: string, id: string, options: ReplayEventOptions): Promise<number> {
-    const found = await located(keyId, eventId);
+    const found = await located(storage, keyId, eventId);
     const { event } = found;
     const sub = await subscriptionCache.get(keyId, id);
     if (!isLive(sub)) throw noSuch("subscription");
@@ -158,7 +149,7 @@ export function createReplay(deps: {
 
   return {
     async event(keyId, eventId, options = {}) {
-      const { event } = await located(keyId, eventId);
+      const { event } = await located(storage, keyId, eventId);
       const named = options.subscriptionId;
       let moved = 0;
       if (named !== undefined) moved = await retryOnConflict(() => one(keyId, eventId, named, options));
@@ -169,7 +160,7 @@ export function createReplay(deps: {
           const once = moved === 0 ? options : { ...options, also: [] };
           if (active.length > 0) moved += await moveAll(active, event, once);
         }
-      if (moved === 0) throw await whyNot(event, options);
+      if (moved === 0) throw await whyNot(event, options, { ...deps, recipients });
       return moved;
     },
     failed: createBulkReplay({
@@ -184,7 +175,52 @@ export function createReplay(deps: {
 /** A replay that is due now. */
 const atOnce = (now: number): number => now;
 
-function replayable(delivery: Delivery, { force = false, subscriptionId }: ReplayEventOptions): boolean {
+/** @throws Problem NOT_FOUND, or NOT_REPLAYABLE when it is damaged */
+async function located(storage: ReplayDeps["storage"], keyId: string, eventId: string): Promise<Located> {
+  const found = await locateEvent(storage, keyId, eventId);
+  if (found === undefined) throw noSuch("event");
+  if (found.damaged)
+    throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged, so it cannot be sent.");
+  return found;
+}
+
+/** Says why a replay found nothing to send to one subscription. */
+async function whyNotTo(
+  event: RelayEvent,
+  id: string,
+  { storage, subscriptionCache, recipients }: Required<ReplayDeps>,
+): Promise<string | undefined> {
+  const sub = await subscriptionCache.get(event.keyId, id);
+  if (!isLive(sub) || sub.status !== "active") return "The subscription is not active. Enable it, and replay then.";
+  if (!(await recipients.has(event, id)))
+    return wants(sub, event.type) ? undefined : "The subscription does not want events of this type.";
+  switch ((await readCurrent(storage, event, id))?.delivery.status) {
+    case "delivered":
+      return "Its delivery is delivered. Use force to send it again.";
+    case "pending":
+      return "Its delivery is pending: make its next attempt now, or cancel it.";
+    default:
+      return undefined;
+  }
+}
+
+/** Says why a replay found nothing to send, and what to do instead. */
+async function whyNot(
+  event: RelayEvent,
+  { force = false, subscriptionId: id }: ReplayEventOptions,
+  deps: Required<ReplayDeps>,
+): Promise<Problem> {
+  // Erased meanwhile.
+  if ((await locateEvent(deps.storage, event.keyId, event.id)) === undefined) return noSuch("event");
+  const why = id === undefined ? undefined : await whyNotTo(event, id, deps);
+  return new Problem("NOT_REPLAYABLE", why ?? (force ? NONE_ENDED : NONE_FAILED));
+}
+
+/** Whether a replay moves a delivery that stands like this. */
+export function replayable(
+  delivery: Pick<Delivery, "status" | "reason">,
+  { force = false, subscriptionId }: ReplayEventOptions,
+): boolean {
   switch (delivery.status) {
     case "failed":
       return true;
@@ -197,3 +233,8 @@ function replayable(delivery: Delivery, { force = false, subscriptionId }: Repla
       return false;
   }
 }
+
+const NONE_ENDED =
+  "No delivery of this event to an active subscription has ended. Make the next attempt of pending ones now.";
+const NONE_FAILED =
+  "No delivery of this event to an active subscription has failed. Use force for delivered and cancelled ones.";

@@ -21,10 +21,10 @@ import { noSuch, Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { tellErased, keepErasedId } from "../records/erased-id.ts";
-import { parseFanout, removingFanout } from "../records/fanout-row.ts";
+import { keepErasedId, tellErased } from "../records/erased-id.ts";
+import { fanoutOf, removingFanout } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
-import { everyEntry } from "../records/every-entry.ts";
+import { everyEntry, everyPage } from "../records/every-entry.ts";
 import { tryCommit } from "../records/optimistic-update.ts";
 import type { EndTurns } from "./end-turns.ts";
 import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";
@@ -74,19 +74,16 @@ export function createEventErasure(deps: {
 
   /** Deletes the deliveries of a damaged event: it cannot say which it has, so each subscription of its key is asked. */
   async function eraseUnlisted(event: RelayEvent): Promise<void> {
-    let ids: string[] = [];
-    async function flush(): Promise<void> {
-      for (let tries = 0; ids.length > 0; tries++) {
+    for await (const page of everyPage(storage, subscriptionsOf(event.keyId), { limit: PAGE })) {
+      const ids = page.map(({ key }) => parseSubscriptionKey(key).id);
+      for (let tries = 0; ; tries++) {
         if (tries === TRIES) throw changing();
         const removed = await Promise.all(ids.map((id) => removeDelivery(storage, event, id)));
         if (!(await tryCommit(storage, changesOf(removed)))) continue;
         isDue(removed);
-        ids = [];
+        break;
       }
     }
-    for await (const { key } of everyEntry(storage, subscriptionsOf(event.keyId)))
-      if (ids.push(parseSubscriptionKey(key).id) >= PAGE) await flush();
-    await flush();
   }
 
   /** Returns what turns a wide event into one that is being removed; nothing for other events. */
@@ -97,7 +94,7 @@ export function createEventErasure(deps: {
     if (row === undefined) return [];
     // Without its line nothing more of the fan-out is written.
     const rest: Change = unwritten === undefined ? { op: "check", key: line, if: null } : removalOf(line, unwritten);
-    const snapshot = snapshotOf(row);
+    const snapshot = fanoutOf(row)?.snapshot;
     if (snapshot === undefined) return [removalOf(key, row), tellErased(ordinal), rest];
     return [
       { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
@@ -110,7 +107,7 @@ export function createEventErasure(deps: {
   async function eraseOnce({ event, text, damaged }: Located, also: readonly Change[]): Promise<boolean> {
     const { keyId, ordinal, id } = event;
     const row = damaged || event.wide !== undefined ? await storage.getItem(fanoutKey(keyId, ordinal)) : undefined;
-    if (damaged || (row !== undefined && snapshotOf(row) === undefined)) await eraseUnlisted(event);
+    if (damaged || (row !== undefined && fanoutOf(row) === undefined)) await eraseUnlisted(event);
     const asWide = await removing(event);
     const listed = asWide.length > 0 ? [] : event.subscriptionIds;
     const removed = await Promise.all(listed.map((sub) => removeDelivery(storage, event, sub)));
@@ -159,16 +156,6 @@ export function createEventErasure(deps: {
     start: rounds.start,
     stop: rounds.stop,
   };
-}
-
-/** Returns the snapshot of a wide event's row; `undefined` when the row is damaged. */
-function snapshotOf(row: string): string | undefined {
-  try {
-    return parseFanout(row).snapshot;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }
 
 const changesOf = (removed: readonly RemovedDelivery[]): readonly Change[] => removed.flatMap(({ changes }) => changes);

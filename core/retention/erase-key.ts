@@ -29,18 +29,18 @@ import {
   subscriptionsOf,
   waitingsOf,
 } from "../model/keys.ts";
-import { ordinalOf } from "../model/ids.ts";
+import { ordinalFloor, ordinalOf } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
+import { readEvent } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
 import { tryCommit } from "../records/optimistic-update.ts";
 import type { EventErasure } from "./erase-event.ts";
-import { createKeyEvents } from "./erase-events.ts";
 import type { WideRemoval } from "./remove-wide.ts";
 import { createRounds } from "./rounds.ts";
 
@@ -69,6 +69,10 @@ interface Job {
 const ROWS = 500;
 /** How often what changed meanwhile is read again in one round. */
 const TRIES = 16;
+/** Events that are erased together. */
+const EVENTS = 32;
+/** How far the clock of another node may be ahead, ms. */
+const AHEAD_MS = 60_000;
 
 type AuditOf = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 
@@ -87,13 +91,6 @@ export function createKeyErasure(deps: {
   const { storage, events, wide, removeSubscription, forgetAll, audit, clock, log } = deps;
   const rounds = createRounds({ work: workAll, clock, log });
   const keyEvents = createKeyEvents({ storage, events, clock });
-
-  async function youngerThan(keyId: string, at: number): Promise<readonly string[]> {
-    const ids: string[] = [];
-    for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId)))
-      if (readSubscription(value, key).createdAt > at) ids.push(parseSubscriptionKey(key).id);
-    return ids;
-  }
 
   async function removeSubscriptions(keyId: string, { at, ahead, actor }: Job, signal: AbortSignal): Promise<void> {
     for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
@@ -170,7 +167,7 @@ export function createKeyErasure(deps: {
       return;
     }
     const { until } = job;
-    const { erased } = await keyEvents.erase(keyId, until, signal);
+    const { erased } = await keyEvents.erase(keyId, undefined, until, signal);
     await forgetAll();
     const [first] = await storage.range(eventsOf(keyId), { limit: 1 });
     // One that changed all the time: the next round tries it again.
@@ -208,7 +205,7 @@ export function createKeyErasure(deps: {
   return {
     async erase(keyId, actor) {
       const at = clock.now();
-      const ahead = await youngerThan(keyId, at);
+      const ahead = await youngerThan(storage, keyId, at);
       const job: Job = { at, actor, ...(ahead.length > 0 && { ahead }) };
       const row = eraseKeyKey(keyId);
       const before = await storage.getItem(row);
@@ -227,6 +224,13 @@ export function createKeyErasure(deps: {
   };
 }
 
+async function youngerThan(storage: Pick<Storage, "range">, keyId: string, at: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId)))
+    if (readSubscription(value, key).createdAt > at) ids.push(parseSubscriptionKey(key).id);
+  return ids;
+}
+
 /** Returns `undefined` for a damaged record. */
 function jobOf(text: string): Job | undefined {
   try {
@@ -239,3 +243,67 @@ function jobOf(text: string): Job | undefined {
 
 /** Whether a subscription is deleted, to its end. */
 const isOver = (sub: Subscription): boolean => sub.deletedAt !== undefined && sub.ending !== true;
+
+/** Erases the events of a key that is being erased: settles up to which, and erases them in pages, fairly to deliveries. */
+function createKeyEvents(deps: {
+  readonly storage: Pick<Storage, "getItem" | "range">;
+  readonly events: Pick<EventErasure, "eraseRead">;
+  readonly clock: Clock;
+}) {
+  const { storage, events, clock } = deps;
+
+  /** @returns false when it changed all the time */
+  async function eraseEvent(keyId: string, { key, value }: Entry): Promise<boolean> {
+    let text: string | undefined = value;
+    for (let tries = 0; tries < TRIES && text !== undefined; tries++) {
+      if (await events.eraseRead({ ...readEvent(keyId, ordinalOf(key), text), text }, [])) return true;
+      text = await storage.getItem(key);
+    }
+    return false;
+  }
+
+  /**
+   * Returns up to where events are erased: the newest that there is, for all with a delivery to a deleted subscription are
+   * older. Events from a clock that is ahead are erased first and do not count, or else what is published from now on
+   * would be erased too.
+   * @returns `undefined` when one of those changed all the time
+   */
+  async function settleUntil(keyId: string, signal: AbortSignal): Promise<string | undefined> {
+    const now = clock.now();
+    const ahead = eventKey(keyId, ordinalFloor(now + AHEAD_MS));
+    const [youngest] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
+    if (youngest !== undefined && youngest.key > ahead) {
+      const { left } = await eraseEvents(keyId, ahead, ordinalOf(youngest.key), signal);
+      if (left > 0) return undefined;
+    }
+    const [last] = await storage.range(eventsOf(keyId), { reverse: true, after: ahead, limit: 1 });
+    return last === undefined ? ordinalFloor(now + 1) : ordinalOf(last.key);
+  }
+
+  /** Erases the events from one row up to an ordinal. @returns how many, and how many are left that changed all the time */
+  async function eraseEvents(
+    keyId: string,
+    from: string | undefined,
+    until: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly erased: number; readonly left: number }> {
+    let erased = 0;
+    let left = 0;
+    for (let after = from; ;) {
+      signal.throwIfAborted();
+      const began = clock.monotonic();
+      const page: readonly Entry[] = await storage.range(eventsOf(keyId), { after, limit: EVENTS });
+      const mine = page.filter(({ key }) => ordinalOf(key) <= until);
+      const done = await Promise.all(mine.map((row) => eraseEvent(keyId, row)));
+      erased += done.filter(Boolean).length;
+      left += done.filter((one) => !one).length;
+      if (mine.length < EVENTS) return { erased, left };
+      after = mine.at(-1)?.key;
+      // As long as it has worked, deliveries get the storage for themselves.
+      const tookMs = clock.monotonic() - began;
+      if (tookMs > 0) await clock.sleep(clock.now() + tookMs, signal);
+    }
+  }
+
+  return { settle: settleUntil, erase: eraseEvents };
+}

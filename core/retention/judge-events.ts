@@ -49,8 +49,13 @@ export function createEventJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly clock: Pick<Clock, "now">;
   readonly leastAgeMs: number;
-}): { readonly page: Judge } {
+}): Judge {
   const { storage, clock, leastAgeMs } = deps;
+
+  const again = (): RetentionVerdict => ({
+    do: "later",
+    at: Math.floor((clock.now() + PENDING_AGAIN_MS) / HOUR_MS) * HOUR_MS,
+  });
 
   async function read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
     const values: (string | undefined)[] = [];
@@ -78,8 +83,7 @@ export function createEventJudge(deps: {
   function verdict({ event, text }: StoredEvent, parts: readonly Part[], options: RetentionOptions): RetentionVerdict {
     if (parts.some((part) => part.damaged === true)) return { do: "keep" };
     const status = eventStatus(parts.map((part) => part.status));
-    if (status === "pending")
-      return { do: "later", at: Math.floor((clock.now() + PENDING_AGAIN_MS) / HOUR_MS) * HOUR_MS };
+    if (status === "pending") return again();
     const { failedAfterMs, deliveredAfterMs } = keepOf(options, event.keyId, event.type);
     const keepMs = status === "failed" ? failedAfterMs : deliveredAfterMs;
     if (keepMs === undefined) return { do: "keep" };
@@ -93,19 +97,19 @@ export function createEventJudge(deps: {
     return { do: "remove", changes };
   }
 
-  return {
-    async page(page, options, unreadable) {
-      const keys = page.map(({ event }) => event.subscriptionIds.map((id) => deliveryKey(id, event.ordinal)));
-      const texts = (await read(keys.flat())).values();
-      const judged = page.map(async (one, i) => {
-        const parts = keys[i]?.map((key) => partOf(key, texts.next().value)) ?? [];
-        const known = await unlessUnreadable(Promise.all(parts), (error) =>
-          unreadable(eventKey(one.event.keyId, one.event.ordinal), error),
-        );
-        return verdict(one, known ?? [DAMAGED], options);
-      });
-      return await Promise.all(judged);
-    },
+  return async (page, options, unreadable) => {
+    const keys = page.flatMap(({ event }) => event.subscriptionIds.map((id) => deliveryKey(id, event.ordinal)));
+    const texts = await read(keys);
+    const textOf = new Map(keys.map((key, i) => [key, texts[i]]));
+    const judged = page.map(async (one) => {
+      const { keyId, ordinal, subscriptionIds } = one.event;
+      const own = subscriptionIds.map((id) => deliveryKey(id, ordinal));
+      const parts = await unlessUnreadable(Promise.all(own.map((key) => partOf(key, textOf.get(key)))), (error) =>
+        unreadable(eventKey(keyId, ordinal), error),
+      );
+      return parts === undefined ? again() : verdict(one, parts, options);
+    });
+    return await Promise.all(judged);
   };
 }
 

@@ -76,7 +76,7 @@ export async function removeDelivery(
   if (waits !== undefined) return { changes: [...changes, ...(await leaveSequence(storage, turn, [waits]))] };
   if (due === undefined && holds === undefined) return { changes };
   const { changes: more, next } = await passOn(storage, turn);
-  return { changes: [...changes, ...more], ...(next !== undefined && { next }) };
+  return { changes: [...changes, ...more], next };
 }
 
 async function placeOf(
@@ -95,12 +95,7 @@ async function placeOf(
     value === undefined ? undefined : { key: keys[i] as string, value },
   );
   const own = holds !== undefined && parseHeld(holds.value)?.ordinal === ordinal;
-  return {
-    ...(order !== undefined && { order }),
-    ...(due !== undefined && { due }),
-    ...(waits !== undefined && { waits }),
-    ...(own && { holds }),
-  };
+  return { order, due, waits, ...(own && { holds }) };
 }
 
 /** Finds the place of a delivery whose record is damaged, by reading what there is of its subscription. */
@@ -108,13 +103,7 @@ async function search(storage: Readable, subscriptionId: string, ordinal: string
   const due = await findRow(storage, duesOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
   const waits = await findRow(storage, waitingsOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
   const holds = await findRow(storage, heldOf(subscriptionId), ({ value }) => parseHeld(value)?.ordinal === ordinal);
-  const order = orderOf(waits ?? holds, due);
-  return {
-    ...(order !== undefined && { order }),
-    ...(due !== undefined && { due }),
-    ...(waits !== undefined && { waits }),
-    ...(holds !== undefined && { holds }),
-  };
+  return { order: orderOf(waits ?? holds, due), due, waits, holds };
 }
 
 function orderOf(row: Entry | undefined, due: Entry | undefined): SequencePlace | undefined {

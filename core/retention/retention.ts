@@ -108,7 +108,7 @@ export function createRetention(given: {
     unreadable: Unreadable,
   ): Promise<number> {
     const narrow = page.filter(({ event }) => event.wide === undefined);
-    const verdicts = await judge.page(narrow, options, unreadable);
+    const verdicts = await judge(narrow, options, unreadable);
     const now = clock.now();
     const after: Change[] = [];
     const going: Change[] = [];

@@ -54,38 +54,29 @@ export function sealCredentials(
   given: CredentialFields,
   kept: Stored,
 ): Stored {
-  return { ...sealCertificate(keys, keyId, id, given, kept), ...sealOauth2(keys, keyId, id, given, kept) };
+  const { clientCertificate, oauth2 } = given;
+  return {
+    clientCertificate: either(clientCertificate, kept.clientCertificate, ({ cert, key }) => ({
+      cert,
+      sealedKey: keys.seal(key, clientKeyAad(keyId, id)),
+      ...certificateFacts(cert),
+    })),
+    oauth2: either(oauth2, kept.oauth2, ({ clientSecret, ...rest }, was) => {
+      if (clientSecret !== null) return { ...rest, sealedSecret: keys.seal(clientSecret, clientSecretAad(keyId, id)) };
+      if (was === undefined || new URL(was.tokenUrl).origin !== new URL(rest.tokenUrl).origin)
+        throw invalidFields([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
+      return { ...rest, sealedSecret: was.sealedSecret };
+    }),
+  };
 }
 
-function sealCertificate(
-  keys: Pick<Keys, "seal">,
-  keyId: string,
-  id: string,
-  { clientCertificate: given }: CredentialFields,
-  { clientCertificate: kept }: Stored,
-): Pick<Stored, "clientCertificate"> {
-  if (given === null) return {};
-  if (given === undefined) return kept === undefined ? {} : { clientCertificate: kept };
-  const { cert, key } = given;
-  const sealedKey = keys.seal(key, clientKeyAad(keyId, id));
-  return { clientCertificate: { cert, sealedKey, ...certificateFacts(cert) } };
-}
-
-function sealOauth2(
-  keys: Pick<Keys, "seal">,
-  keyId: string,
-  id: string,
-  { oauth2: given }: CredentialFields,
-  { oauth2: kept }: Stored,
-): Pick<Stored, "oauth2"> {
-  if (given === null) return {};
-  if (given === undefined) return kept === undefined ? {} : { oauth2: kept };
-  const { clientSecret, ...rest } = given;
-  if (clientSecret !== null)
-    return { oauth2: { ...rest, sealedSecret: keys.seal(clientSecret, clientSecretAad(keyId, id)) } };
-  const same = kept !== undefined && new URL(kept.tokenUrl).origin === new URL(given.tokenUrl).origin;
-  if (!same) throw invalidFields([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
-  return { oauth2: { ...rest, sealedSecret: kept.sealedSecret } };
+/** Returns what was given, sealed; what is kept where nothing was given; `undefined` where it was removed. */
+function either<Given, Sealed>(
+  given: Given | null | undefined,
+  kept: Sealed | undefined,
+  seal: (given: Given, kept: Sealed | undefined) => Sealed,
+): Sealed | undefined {
+  return given === undefined ? kept : given === null ? undefined : seal(given, kept);
 }
 
 /** @throws Problem VALIDATION_FAILED for fields that exclude or need each other, or that the URL's transport does not take */

@@ -94,14 +94,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
     auditChange(keyId, ordinal(), actor, clock.now(), line);
 
-  async function allowed(url: string, path = "url"): Promise<string> {
-    const verdict = await deps.registerUrl(url);
-    if (verdict.ok) return verdict.href;
-    const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
-    const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
-    const errors = [{ path, message: verdict.message, reason: verdict.reason }];
-    throw new Problem("URL_NOT_ALLOWED", detail, { errors });
-  }
+  const allowed = (url: string, path = "url"): Promise<string> => allowedUrl(deps.registerUrl, url, path);
 
   /** Returns the fields with a token URL that the relay may call, after a check of the credentials. */
   async function checked<Fields extends SubscriptionFields | SubscriptionPatch>(fields: Fields): Promise<Fields> {
@@ -221,4 +214,14 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       }
     },
   };
+}
+
+/** @returns its normal form @throws Problem URL_NOT_ALLOWED */
+async function allowedUrl(registerUrl: SubscriptionsDeps["registerUrl"], url: string, path: string): Promise<string> {
+  const verdict = await registerUrl(url);
+  if (verdict.ok) return verdict.href;
+  const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
+  const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
+  const errors = [{ path, message: verdict.message, reason: verdict.reason }];
+  throw new Problem("URL_NOT_ALLOWED", detail, { errors });
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { History } from "../../history/history.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
-import type { Replay } from "../../replay/replay.ts";
+import { replayable, type Replay } from "../../replay/replay.ts";
 import { bodyData } from "../../model/event.ts";
 import { ordinalTime } from "../../model/ids.ts";
 import { noSuch } from "../../model/problem.ts";
@@ -42,12 +42,9 @@ export function eventOperations(
   async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
     const ids: string[] = [];
     for await (const page of history.everyDelivery(keyId, eventId)) {
-      for (const { status, subscriptionId: id } of page) {
-        if (asked.subscriptionId !== undefined && id !== asked.subscriptionId) continue;
-        const meant = asked.force === true || asked.subscriptionId !== undefined;
-        const again = status === "delivered" ? asked.force === true : status === "cancelled" && meant;
-        if (status === "failed" || again) ids.push(id);
-      }
+      for (const one of page)
+        if ((asked.subscriptionId ?? one.subscriptionId) === one.subscriptionId && replayable(one, asked))
+          ids.push(one.subscriptionId);
     }
     return ids;
   }

@@ -26,7 +26,7 @@ export interface SetupContext {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-export interface Surroundings {
+interface Surroundings {
   readonly guard: Guard;
   /** PEM certificates that are trusted beside the system's. */
   readonly ca: string | undefined;

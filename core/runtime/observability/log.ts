@@ -91,23 +91,15 @@ const handingOn = (write: (lines: string) => void): Stream => ({
   flushSync: () => undefined,
 });
 
-export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
-  const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
-  const { clock = systemClock() } = options;
-  let hide: Mask = (lines) => lines;
-  const mask: Mask = (text) => hide(masked(text));
+/** Gathers lines in blocks: the stream would measure all that waits again with each line, which is 39 KB of copies a line. */
+function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
   let broken = false;
-  let dropped = 0;
-  stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
   // The reader has gone: the relay goes on without its log. pino would write again at the exit.
   stream.on?.("error", () => {
     broken = true;
     stream.destroy?.();
   });
   stream.on?.("drain", written);
-  const readable = options.readable ?? (options.dest === undefined && process.stderr.isTTY === true);
-
-  // Gathered here and not in the stream, which measures all that waits again with each line: 39 KB of copies a line.
   let block = "";
   let ticking = false;
   /** The block is full and is passed on at the end of this turn. */
@@ -159,6 +151,18 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     if (!ticking) void tick();
   }
 
+  return { add, pass, isBroken: () => broken };
+}
+
+export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
+  const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
+  const { clock = systemClock() } = options;
+  let hide: Mask = (lines) => lines;
+  const mask: Mask = (text) => hide(masked(text));
+  let dropped = 0;
+  stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
+  const { add, pass, isBroken } = inBlocks(stream, clock, mask);
+  const readable = options.readable ?? (options.dest === undefined && process.stderr.isTTY === true);
   const logger = pino(
     {
       level,
@@ -179,7 +183,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     async flush() {
       pass();
       // An error means that the reader has gone: there is nothing left to wait for.
-      if (!broken) retrying = await within(clock, LONGEST_FLUSH_MS, new Promise((done) => stream.flush(done)));
+      if (!isBroken()) retrying = await within(clock, LONGEST_FLUSH_MS, new Promise((done) => stream.flush(done)));
     },
     dropped: () => dropped,
   };

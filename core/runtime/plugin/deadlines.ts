@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 
-export interface Watched<T> {
+interface Watched<T> {
   /** The call must have ended after so many milliseconds; it is given a few seconds more. */
   readonly ms: number | undefined;
   /** The call must end soon after this aborts. It then rejects with the reason. */

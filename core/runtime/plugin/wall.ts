@@ -14,7 +14,7 @@ import { thrownError } from "./thrown.ts";
 /** What the relay throws itself, through a plug-in, or what a storage throws by its port. */
 const OURS = [Problem, StorageError, ConflictError, LeaseLostError, DamagedRecordError, Gone];
 
-export interface How<T> {
+interface How<T> {
   /** Longest wait, ms. Without it a call that is not answered is named, again and again, and waited for. */
   readonly ms?: number;
   /** After this aborts, the call ends soon. What it rejects with is no fault. */

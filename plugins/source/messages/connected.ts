@@ -25,7 +25,7 @@ const ENDS_MS = 8_000;
 export type Session = (around: SessionSurroundings) => Promise<void>;
 
 /** What a source has beside its sessions. */
-export interface BesideSessions {
+interface BesideSessions {
   /** Says what else is wrong, for `/readyz`; `undefined`: nothing. */
   readonly readiness?: () => string | undefined;
   /** Closes what the sessions share, once they are over. */
