@@ -45,10 +45,7 @@ export interface Route<Caller = unknown> {
   readonly path: string;
   /** Its row in the limits table. Absent: nothing is counted. */
   readonly limit?: string;
-  /**
-   * True: answered on the server's shortest way, for a route that takes thousands of requests a second. Its path has no
-   * parameters. @default false
-   */
+  /** Has no effect any more: every route is answered on the shortest way. */
   readonly direct?: boolean;
   /** What its caller must be allowed to do. @default "read" for GET, "manage" for every other method */
   readonly access?: Access;

@@ -115,7 +115,6 @@ function createHttpSource(
     method: "POST",
     path: "/events",
     limit: "POST /events",
-    direct: true,
     describe,
     identify(request) {
       const token = presentedToken(request.header("authorization"), tokens);

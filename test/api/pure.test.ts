@@ -1,9 +1,15 @@
 import fc from "fast-check";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
+import { createApp } from "../../core/api/http/app.ts";
 import { createCursors } from "../../core/api/http/cursor.ts";
-import { createPaths } from "../../core/api/http/paths.ts";
+import { createNoRoute } from "../../core/api/http/paths.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
+import type { Route } from "../../core/ports/route.ts";
+import { testClock } from "../support/clock.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
 
 const paths = [
   "/events",
@@ -15,34 +21,71 @@ const paths = [
   "/docs/page.js",
   "/docs/{name}",
 ];
-const table = createPaths(paths.map((path) => ({ method: "GET", path })));
-const found = (path: string): string | undefined => table.find(path, "GET")?.endpoint?.path;
+
+interface Found {
+  readonly status: number;
+  readonly path?: string;
+  readonly params?: Readonly<Record<string, string>>;
+}
+
+/** Serves these routes, with what each was found by. It takes any text as a path, also such as no client can send. */
+function serving(
+  routes: readonly Pick<Route, "method" | "path">[],
+): (method: string, target: string) => Promise<Found> {
+  let end: (found: Found) => void;
+  let found: Omit<Found, "status"> = {};
+  const app = createApp({
+    clock: testClock(),
+    log: quietLog(),
+    metrics: { ...quietMetrics(), count: (_name, { status } = {}) => end({ status: Number(status), ...found }) },
+    auth: { ready: () => true, authenticate: async () => ({ refused: "nobody asks" }) },
+    limits: { check: () => undefined, unauthenticated: async () => ({ headers: {}, giveBack: async () => ({}) }) },
+    stepUp: { acr: [], amr: [], maxAgeMs: 0 },
+    trustedProxies: [],
+    operations: [],
+    routes: routes.map((route) => ({
+      ...route,
+      async handle({ params }) {
+        found = { path: route.path, params };
+        return { status: 200 };
+      },
+    })),
+  });
+  return (method, target) => {
+    const req = Object.assign(new IncomingMessage(new Socket()), { method, url: target, httpVersion: "1.0" });
+    found = {};
+    return new Promise((resolve) => {
+      end = resolve;
+      app(req, new ServerResponse(req));
+    });
+  };
+}
+const ask = serving(paths.map((path) => ({ method: "GET", path })));
 
 const ids = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/);
 
 describe("the paths", () => {
-  it("finds every path under any ids, however they are encoded, and tells them", () => {
-    fc.assert(
-      fc.property(
+  it("finds every path under any ids, however they are encoded, and tells them", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.constantFrom(...paths.filter((path) => path !== "/docs/{name}")),
         ids,
         ids,
         fc.boolean(),
-        (path, a, b, encoded) => {
+        async (path, a, b, encoded) => {
           const params: Record<string, string> = {};
           const values = [a, b];
           const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
             const value = (params[name] = values.shift() ?? "");
             return encoded ? value.replaceAll(/[:A]/g, (one) => `%${one.charCodeAt(0).toString(16)}`) : value;
           });
-          const match = table.find(target, "GET");
-          expect(match).toEqual({ endpoint: { method: "GET", path }, params });
+          expect(await ask("GET", target)).toEqual({ status: 200, path, params });
         },
       ),
     );
   });
 
-  it("finds nothing by a path that is spelt otherwise", () => {
+  it("finds nothing by a path that is spelt otherwise", async () => {
     const spoil = fc.constantFrom<(path: string) => string>(
       (path) => `${path}/`,
       (path) => `/${path}`,
@@ -58,26 +101,26 @@ describe("the paths", () => {
       (path) => `${path}%`,
       (path) => `${path}%c3%28`,
     );
-    fc.assert(
-      fc.property(
+    await fc.assert(
+      fc.asyncProperty(
         fc.constantFrom(...paths.slice(0, 3), "/api-keys/{keyId}/webhooks/{subscriptionId}/test"),
         spoil,
-        (path, change) => {
+        async (path, change) => {
           const real = path.replaceAll(/\{\w+\}/g, "key_1");
-          expect(found(change(real))).toBeUndefined();
+          expect(await ask("GET", change(real))).toEqual({ status: 404 });
         },
       ),
     );
   });
 
-  it("never throws, and every parameter it tells is one segment", () => {
-    fc.assert(
-      fc.property(
+  it("answers any text, and every parameter it tells is one segment", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.string({ unit: "binary", maxLength: 80 }),
         fc.constantFrom("", "/api-keys/", "/docs/"),
-        (text, front) => {
-          const match = table.find(front + text, "GET");
-          const params = match?.endpoint === undefined ? {} : match.params;
+        async (text, front) => {
+          const { status, params = {} } = await ask("GET", front + text);
+          expect([200, 404]).toContain(status);
           for (const value of Object.values(params)) expect(value).toMatch(/^[^/\\]+$/);
         },
       ),
@@ -85,21 +128,29 @@ describe("the paths", () => {
     );
   });
 
-  it("prefers what is written out to a parameter, and takes no route twice", () => {
-    expect([found("/docs/page.js"), found("/docs/other.js")]).toEqual(["/docs/page.js", "/docs/{name}"]);
-    const methods = createPaths([
+  it("prefers what is written out to a parameter, and takes no route twice", async () => {
+    expect((await ask("GET", "/docs/page.js")).path).toBe("/docs/page.js");
+    expect((await ask("GET", "/docs/other.js")).path).toBe("/docs/{name}");
+    const links = serving([
       { method: "POST", path: "/links/pay" },
       { method: "GET", path: "/links/{slug}" },
       { method: "DELETE", path: "/links/{slug}" },
     ]);
-    expect(methods.find("/links/pay", "POST")?.endpoint?.path).toBe("/links/pay");
-    expect(methods.find("/links/pay", "HEAD")).toMatchObject({
-      endpoint: { path: "/links/{slug}" },
-      params: { slug: "pay" },
-    });
-    expect(methods.find("/links/pay", "PUT")).toEqual({ methods: ["POST", "GET", "DELETE"] });
-    const twice = [1, 2].map(() => ({ method: "GET", path: "/a/{b}" }));
-    expect(() => createPaths(twice)).toThrow("two routes are GET /a/{b}");
+    expect(await links("POST", "/links/pay")).toEqual({ status: 200, path: "/links/pay", params: {} });
+    expect(await links("HEAD", "/links/pay")).toEqual({ status: 200, path: "/links/{slug}", params: { slug: "pay" } });
+    expect(await links("PUT", "/links/pay")).toEqual({ status: 405 });
+    const twice = (["{b}", "{c}"] as const).map((name) => ({ method: "GET" as const, path: `/a/${name}` }));
+    expect(() => serving(twice)).toThrow("two routes are GET /a/{c}");
+  });
+
+  it("names the methods of all routes that a path has, those of what is written out first", () => {
+    const noRoute = createNoRoute([
+      { method: "GET", path: "/links/{slug}" },
+      { method: "DELETE", path: "/links/{slug}" },
+      { method: "POST", path: "/links/pay" },
+    ]);
+    expect(noRoute("/links/pay").extras.headers).toEqual({ Allow: "POST, GET, HEAD, DELETE" });
+    expect(noRoute("/links/%2f").code).toBe("NOT_FOUND");
   });
 });
 

@@ -94,6 +94,13 @@ describe("a path", () => {
   });
 });
 
+describe("a path and a Host that make no URL together", () => {
+  it.each(["x:99999", "[::::]"])("are answered like any path that there is not (%s)", async (host) => {
+    const answer = await api.raw(`GET /a/../healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+  });
+});
+
 describe("a route of a plug-in", () => {
   it("may have any characters in its path and in the names of its parameters", async () => {
     expect((await api.ask("GET", "/own:(names)*/a%20b", { token: false })).json).toEqual({ "sub-id": "a b" });

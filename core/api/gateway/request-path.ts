@@ -1,6 +1,6 @@
 /** Finds the operation of `/v1` that a path names, and the normal spelling in which it is matched, counted and forwarded. */
 import { restForm } from "../../limits/route-limits.ts";
-import { createPaths } from "../http/paths.ts";
+import { ranked, segmentsOf } from "../http/paths.ts";
 
 export interface GatewayRoute {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -30,8 +30,12 @@ export function gatewayRoutes(rows: readonly string[]): readonly GatewayRoute[] 
 type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
 
 export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
-  const paths = createPaths(routes);
-  return (method, path) => paths.find(path, method)?.endpoint;
+  const known = ranked(routes);
+  return (method, path) => {
+    const asked = method === "HEAD" ? "GET" : method;
+    const segments = segmentsOf(path);
+    return known.find(({ endpoint, read }) => endpoint.method === asked && read(segments))?.endpoint;
+  };
 }
 
 /** Characters that mean something to a server behind us: separators, `;` parameters, a second round of decoding. */

@@ -1,20 +1,21 @@
-/** The HTTP application: h3 routes requests to their endpoints, and makes responses of their answers and errors. */
+/** The HTTP application: h3 finds the endpoint of a request and runs the stations in front of it; one place answers. */
 import { H3, HTTPResponse, type H3Event } from "h3";
 import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ordinals } from "../../model/ids.ts";
-import { Problem } from "../../model/problem.ts";
 import type { Route, RouteReply } from "../../ports/route.ts";
 import { createBodyBudgets } from "./body-budget.ts";
 import { Call } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
+import { type Endpoint, Exchange, type ExchangeDeps, exchangeOf } from "./exchange.ts";
 import { checkHead } from "./head.ts";
 import type { AnyOperation } from "./operation.ts";
-import { createPaths, pathReader, REST, type Params } from "./paths.ts";
-import { createPipeline, type Endpoint, type ServedRequest, type PipelineDeps } from "./pipeline.ts";
-import { drained, headOf, lateBody, send } from "./reply.ts";
+import { createNoRoute, patternOf } from "./paths.ts";
+import { createRefusals } from "./refusals.ts";
+import { drained, headOf, lateBody } from "./reply.ts";
+import { createStations } from "./stations.ts";
 
-export interface AppDeps extends PipelineDeps {
+export interface AppDeps extends ExchangeDeps {
   /** Addresses and CIDRs of proxies. Their `X-Forwarded-For` is taken as true. */
   readonly trustedProxies: readonly string[];
   readonly operations: readonly AnyOperation[];
@@ -27,141 +28,88 @@ export interface AppDeps extends PipelineDeps {
 type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
 const MAX_BODY_BYTES = 67_108_864;
+const NO_URL = new URL("http://relay/");
 
 /** @throws Error when two endpoints have the same method and path */
 export function createApp(deps: AppDeps): NodeHandler {
   const addressOf = createAddressOf(deps.trustedProxies);
   const requestOrdinal = ordinals(deps.clock.now);
   const budgets = createBodyBudgets(deps.maxBodyBytes ?? MAX_BODY_BYTES);
-  const pipeline = createPipeline(deps);
   const endpoints: readonly Endpoint[] = [
     ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
     ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
   ];
-  const paths = createPaths(endpoints);
-  const exchanges = new WeakMap<H3Event, ServedRequest>();
-  const exchangeOf = (event: H3Event): ServedRequest => exchanges.get(event) as ServedRequest;
-
-  const begin = (req: IncomingMessage, res: ServerResponse): ServedRequest =>
-    pipeline.begin(new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets));
+  const noRoute = createNoRoute(endpoints);
+  const stations = createStations(deps, noRoute);
+  const refusals = createRefusals(deps);
 
   const app = new H3({
-    // Such a path is of no route, or it is text that a parameter or the gateway refuses.
-    allowMalformedURL: true,
     silent: true,
     onRequest(event) {
       const node = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
-      const exchange = begin(node.req, node.res);
-      exchanges.set(event, exchange);
-      checkHead(exchange.call);
+      const call = new Call(node.req, node.res, `req_${requestOrdinal()}`, addressOf, budgets);
+      event.context["exchange"] = new Exchange(call, deps.clock.monotonic());
+      const { path } = call;
+      // h3 looks past a slash at the end: a segment that no parameter takes stands behind it then.
+      event.url = { pathname: path.length > 1 && path.endsWith("/") ? `${path}%00` : path } as URL;
+      checkHead(call);
     },
     async onError({ cause }, event) {
       const exchange = exchangeOf(event);
-      return await respond(exchange, await pipeline.refuse(cause, exchange));
+      return await respond(exchange, await refusals.answer(cause, exchange));
     },
     onResponse(_response, event) {
       const exchange = exchangeOf(event);
       exchange.call.release();
-      pipeline.report(exchange);
+      refusals.report(exchange);
     },
   });
 
+  const taken = new Set<string>();
   for (const endpoint of endpoints) {
-    const read = pathReader(endpoint.path);
+    const { method, path } = endpoint;
+    const pattern = patternOf(path);
+    if (taken.has(`${method} ${pattern}`)) throw new Error(`two routes are ${method} ${path}`);
+    taken.add(`${method} ${pattern}`);
     const handle = async (event: H3Event): Promise<HTTPResponse> => {
       const exchange = exchangeOf(event);
-      const params = read(exchange.call.path);
-      return params === undefined ? await elsewhere(event) : await run({ endpoint, params }, exchange);
+      const reply = await stations.handle(endpoint, exchange);
+      if (reply !== undefined && reply.status >= 500) await exchange.giveBack();
+      return await respond(exchange, reply);
     };
-    const pattern = patternOf(endpoint.path);
-    app.on(endpoint.method as Route["method"], pattern, handle);
-    if (endpoint.method === "GET") app.on("HEAD", pattern, handle);
+    const options = { middleware: stations.before(endpoint) };
+    app.on(method as Route["method"], pattern, handle, options);
+    if (method === "GET") app.on("HEAD", pattern, handle, options);
   }
-  app.all("/**", elsewhere);
+  app.all("/**", (event) => {
+    throw noRoute(exchangeOf(event).call.path);
+  });
 
-  /** Answers what h3 finds no route for, or a route whose path is spelled otherwise. */
-  async function elsewhere(event: H3Event): Promise<HTTPResponse> {
-    const exchange = exchangeOf(event);
-    const found = paths.find(exchange.call.path, exchange.call.method);
-    if (found === undefined) throw new Problem("NOT_FOUND", "There is no such path.");
-    if (found.endpoint !== undefined) return await run(found, exchange);
-    const allow = found.methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
-    throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow}.`, { headers: { Allow: allow } });
-  }
-
-  async function run({ endpoint, params }: Found, exchange: ServedRequest): Promise<HTTPResponse> {
-    exchange.call.params = params;
-    return await respond(exchange, await pipeline.run(endpoint, exchange));
-  }
-
-  /** Writes the head of an answer, and hands h3 its body. */
-  async function respond(exchange: ServedRequest, reply: RouteReply | undefined): Promise<HTTPResponse> {
-    // The endpoint has written the whole answer onto Node's response, or the client is gone.
-    if (reply === undefined) return new HTTPResponse(null);
-    const { call, limitHeaders } = exchange;
-    const { req, res } = call;
-    exchange.status = reply.status;
-    if (res.headersSent || res.destroyed) return new HTTPResponse(null);
-    const { lines, closing } = headOf(call.requestId, reply, limitHeaders);
-    if (closing) res.shouldKeepAlive = false;
-    const late = closing && !req.complete;
-    // To HEAD goes no body that could end late.
-    if (late && call.method === "HEAD") await drained(call);
-    // h3's own head has its names in lower case and sorted; the interface spells `X-RateLimit-Limit`.
-    res.writeHead(reply.status, lines);
-    return new HTTPResponse(late ? lateBody(call, reply.body) : ((reply.body ?? null) as string), {
-      status: reply.status,
-    });
-  }
-
-  /**
-   * Answers without h3, to save its routing and its response objects on the busiest path.
-   * @param endpoint undefined for a request that h3 cannot read
-   */
-  async function answerDirectly(endpoint: Endpoint | undefined, exchange: ServedRequest): Promise<void> {
-    const { call } = exchange;
-    try {
-      checkHead(call);
-      if (endpoint === undefined) throw new Problem("VALIDATION_FAILED", "Send a valid Host header.");
-      sendDirectly(exchange, await pipeline.run(endpoint, exchange));
-    } catch (error) {
-      sendDirectly(exchange, await pipeline.refuse(error, exchange));
-    }
-    call.release();
-    pipeline.report(exchange);
-  }
-
-  function sendDirectly(exchange: ServedRequest, reply: RouteReply | undefined): void {
-    if (reply === undefined) return;
-    exchange.status = reply.status;
-    send(exchange.call, reply, exchange.limitHeaders);
-  }
-
-  const direct = new Map(endpoints.filter(({ route }) => route?.direct).map((one) => [one.path, one]));
-  const handle = toNodeHandler(app);
-  return (req, res) => {
-    const endpoint = direct.get(req.url ?? "");
-    if (endpoint?.method === req.method) return void answerDirectly(endpoint, begin(req, res));
-    try {
-      void handle(req, res);
-    } catch {
-      // h3 throws where target and Host make no URL.
-      void answerDirectly(undefined, begin(req, res));
-    }
+  // h3 makes no URL of target and Host: they may make none, and in a URL the path would be spelled otherwise.
+  const { fetch } = app;
+  app.fetch = (request) => {
+    request._url = NO_URL;
+    return fetch(request);
   };
+  return toNodeHandler(app) as NodeHandler;
 }
 
-interface Found {
-  readonly endpoint: Endpoint;
-  readonly params: Params;
+/** Writes the head of an answer, and hands h3 its body. @param reply undefined when the whole answer is written already */
+async function respond(exchange: Exchange, reply: RouteReply | undefined): Promise<HTTPResponse> {
+  if (reply === undefined) return new HTTPResponse(null);
+  const { call, limitHeaders } = exchange;
+  const { req, res } = call;
+  exchange.status = reply.status;
+  // The gateway has passed on the answer of its upstream, or the client is gone.
+  if (res.headersSent || res.destroyed) return new HTTPResponse(null);
+  const { lines, closing } = headOf(call.requestId, reply, limitHeaders);
+  if (closing) res.shouldKeepAlive = false;
+  const late = closing && !req.complete;
+  // To HEAD goes no body that could end late.
+  if (late && call.method === "HEAD") await drained(call);
+  // h3's own head has its names in lower case and sorted; the interface spells `X-RateLimit-Limit`.
+  res.writeHead(reply.status, lines);
+  return new HTTPResponse(late ? lateBody(call, reply.body) : ((reply.body ?? null) as string), {
+    status: reply.status,
+  });
 }
-
-/** A path in h3's spelling: parameters by number, since theirs may be no names there. */
-const patternOf = (path: string): string =>
-  path
-    .split("/")
-    .map((segment, i) => {
-      if (segment === REST.slice(1)) return "**";
-      return segment.startsWith("{") ? `:p${i}` : segment.replaceAll(/[\\:*(){}?+]/g, String.raw`\$&`);
-    })
-    .join("/");

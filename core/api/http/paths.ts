@@ -1,111 +1,88 @@
 /**
- * Holds paths to their exact spelling. h3's router takes a slash at the end, needless escapes and dot segments as the same
- * path; a proxy in front of the relay may read them as another one. So a route answers only to its own path.
+ * Holds paths to their exact spelling. h3's router takes a slash at the end as the same path; a proxy in front of the relay
+ * may read it as another one. So a route answers only to its own path.
  */
+import { Problem } from "../../model/problem.ts";
 
-export type Params = Readonly<Record<string, string>>;
-
-/**
- * Reads the parameters out of a path; `undefined` where it is no path of this template.
- * @param path as it stands in the request line, without the query
- * @param segments what stands between its slashes
- */
-type ReadPath = (path: string, segments?: readonly string[]) => Params | undefined;
+type Params = Readonly<Record<string, string>>;
 
 /** A path that ends like this takes whatever follows, as it stands, where no other path fits. */
-export const REST = "/{*}";
-
-const NONE: Params = Object.freeze({});
+const REST = "{*}";
 const FORBIDDEN = /[/\\\p{Cc}]/u;
 /** A path longer than this is of no route. */
 const LONGEST = 2_048;
 
+/** Returns a template in h3's spelling. It numbers the parameters, since their names may be none there. */
+export const patternOf = (template: string): string =>
+  template
+    .split("/")
+    .map((segment, i) => {
+      if (segment === REST) return "**";
+      return segment.startsWith("{") ? `:p${i}` : segment.replaceAll(/[\\:*(){}?+]/g, String.raw`\$&`);
+    })
+    .join("/");
+
+/** @param path as it stands in the request line, without the query */
+export const segmentsOf = (path: string): readonly string[] => (path.length > LONGEST ? [] : path.split("/"));
+
+/** Reads the parameters out of the segments of a path; `undefined` where it is no path of this template. */
+type ReadPath = (segments: readonly string[]) => Params | undefined;
+
 /** @param template segments may be `{name}`; a parameter is one segment */
 export function pathReader(template: string): ReadPath {
-  if (template.endsWith(REST)) {
-    const prefix = template.slice(0, 1 - REST.length);
-    return (path) => (path.startsWith(prefix) && path.length <= LONGEST ? NONE : undefined);
-  }
-  if (!template.includes("{")) return (path) => (path === template ? NONE : undefined);
-  const wanted = segmentsOf(template);
-  return (path, segments = segmentsOf(path)) => {
-    if (segments.length !== wanted.length || path.length > LONGEST || path.charCodeAt(0) !== 47) return undefined;
+  const wanted = template.split("/");
+  const rest = wanted.at(-1) === REST;
+  return (segments) => {
+    if (rest ? segments.length < wanted.length : segments.length !== wanted.length) return undefined;
     const params: Record<string, string> = {};
     for (const [i, name] of wanted.entries()) {
       const segment = segments[i] as string;
-      if (name.startsWith("{")) {
+      if (!name.startsWith("{")) {
+        if (segment !== name) return undefined;
+      } else if (name !== REST) {
         const value = decodeSegment(segment);
         if (value === undefined) return undefined;
         params[name.slice(1, -1)] = value;
-      } else if (segment !== name) return undefined;
+      }
     }
     return params;
   };
 }
 
-const segmentsOf = (path: string): readonly string[] => path.slice(1).split("/");
-
-/** `undefined` for what is no segment: empty, a dot segment, ill-encoded, or with a slash or a control in it. */
+/** Returns `undefined` for what is no segment: empty, a dot segment, ill-encoded, or with a slash or a control in it. */
 function decodeSegment(segment: string): string | undefined {
-  if (segment === "" || segment === "." || segment === "..") return undefined;
-  if (!segment.includes("%")) return segment;
+  let value = segment;
   try {
-    const value = decodeURIComponent(segment);
-    return FORBIDDEN.test(value) || value === "." || value === ".." ? undefined : value;
+    if (segment.includes("%")) value = decodeURIComponent(segment);
   } catch {
     return undefined;
   }
+  return value === "" || value === "." || value === ".." || FORBIDDEN.test(value) ? undefined : value;
 }
 
-/** The endpoint with its parameters, or the methods that the path has instead. */
-type Match<Endpoint> =
-  | { readonly endpoint: Endpoint; readonly params: Params; readonly methods?: undefined }
-  | { readonly endpoint?: undefined; readonly methods: readonly string[] };
-
-interface Paths<Endpoint> {
-  /**
-   * Looks through all endpoints. A literal segment goes before a parameter; where it has no such method, the parameter is
-   * tried.
-   * @param method HEAD is served by GET
-   * @returns undefined when there is no such path
-   */
-  find(path: string, method: string): Match<Endpoint> | undefined;
+interface Served {
+  readonly method: string;
+  readonly path: string;
 }
 
-/** @throws Error when two endpoints have the same method and path */
-export function createPaths<Endpoint extends { readonly method: string; readonly path: string }>(
+/** Puts a literal segment before a parameter. */
+export function ranked<Endpoint extends Served>(
   endpoints: readonly Endpoint[],
-): Paths<Endpoint> {
-  const taken = new Set<string>();
-  for (const { method, path } of endpoints) {
-    const name = `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`;
-    if (taken.has(name)) throw new Error(`two routes are ${method} ${path}`);
-    taken.add(name);
-  }
-  const known = endpoints
-    .map((endpoint) => ({ endpoint, read: pathReader(endpoint.path), rank: rankOf(endpoint.path) }))
-    .toSorted((a, b) => (a.rank < b.rank ? -1 : Number(a.rank > b.rank)));
+): readonly { readonly endpoint: Endpoint; readonly read: ReadPath }[] {
+  const rankOf = ({ path }: Served): string => path.replaceAll(/\{[^}]*\}/g, "\uffff");
+  return endpoints
+    .toSorted((a, b) => (rankOf(a) < rankOf(b) ? -1 : Number(rankOf(a) > rankOf(b))))
+    .map((endpoint) => ({ endpoint, read: pathReader(endpoint.path) }));
+}
 
-  return {
-    find(path, method) {
-      const asked = method === "HEAD" ? "GET" : method;
-      const segments = segmentsOf(path);
-      const methods = new Set<string>();
-      let exact = false;
-      for (const { endpoint, read } of known) {
-        const rest = endpoint.path.endsWith(REST);
-        if (rest && exact) break;
-        const params = read(path, segments);
-        if (params === undefined) continue;
-        if (endpoint.method === asked) return { endpoint, params };
-        methods.add(endpoint.method);
-        exact ||= !rest;
-      }
-      return methods.size === 0 ? undefined : { methods: [...methods] };
-    },
+/** Makes the problem of a path without a route for the method asked: NOT_FOUND, or the methods that it has instead. */
+export function createNoRoute(endpoints: readonly Served[]): (path: string) => Problem {
+  const known = ranked(endpoints);
+  return (path) => {
+    const segments = segmentsOf(path);
+    const methods = new Set(known.filter(({ read }) => read(segments)).map(({ endpoint }) => endpoint.method));
+    if (methods.size === 0) return new Problem("NOT_FOUND", "There is no such path.");
+    const allow = [...methods].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+    return new Problem("METHOD_NOT_ALLOWED", `Use ${allow}.`, { headers: { Allow: allow } });
   };
 }
-
-/** Sorts literal segments before parameters, and paths that take the rest behind all others. */
-const rankOf = (template: string): string =>
-  `${template.endsWith(REST) ? "1" : "0"}${template.replaceAll(/\{[^}]*\}/g, "\uffff")}`;

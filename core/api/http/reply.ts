@@ -1,4 +1,5 @@
 /** Puts answers together: the head, and a body in an envelope or as problem details (RFC 9457). */
+import type { LimitVerdict } from "../../limits/limiter.ts";
 import { ConflictError, DamagedRecordError, StorageError } from "../../model/errors.ts";
 import { listedErrors, Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
@@ -37,6 +38,10 @@ export function envelope(answer: HttpAnswer, now: number): RouteReply {
 /** What a caller beyond its limits is to do. */
 export const GO_SLOWER = "Wait as long as Retry-After says, then go on slower.";
 
+/** Returns a refusal by the limiter as a problem. */
+export const overLimit = ({ code = "RATE_LIMIT_EXCEEDED", retryAfter }: LimitVerdict): Problem =>
+  new Problem(code, GO_SLOWER, { retryAfter });
+
 /** The problem that stands for an error: no text of an exception reaches the client, and no stack. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
@@ -70,7 +75,7 @@ export function problemReply(problem: Problem, requestId: string): RouteReply {
   });
   const headers: Record<string, string> = { ...extras.headers };
   const add = (name: string, value: string): void => {
-    if (!hasHeader(headers, name)) headers[name] = value;
+    if (headerOf(headers, name) === undefined) headers[name] = value;
   };
   add("Content-Type", "application/problem+json");
   if (retryAfter !== undefined) add("Retry-After", String(retryAfter));
@@ -78,14 +83,15 @@ export function problemReply(problem: Problem, requestId: string): RouteReply {
   return { status, headers, body };
 }
 
-/** Whether a header is there, however its name is spelled. */
-function hasHeader(headers: NonNullable<RouteReply["headers"]>, name: string): boolean {
-  if (name in headers) return true;
-  const lower = name.toLowerCase();
-  return Object.keys(headers).some((one) => one.length === lower.length && one.toLowerCase() === lower);
-}
+type Headers = NonNullable<RouteReply["headers"]>;
 
-const NO_HEADERS: Readonly<Record<string, string | readonly string[]>> = {};
+/** @param name however it is spelled there */
+function headerOf(headers: Headers, name: string): string | readonly string[] | undefined {
+  if (name in headers) return headers[name];
+  const lower = name.toLowerCase();
+  const spelled = Object.keys(headers).find((one) => one.length === lower.length && one.toLowerCase() === lower);
+  return spelled === undefined ? undefined : headers[spelled];
+}
 
 /** The head of an answer: names and values by turns, spelled as in the reply. */
 interface ReplyHead {
@@ -98,43 +104,20 @@ interface ReplyHead {
  * Puts the head of an answer together. The reply's own headers win.
  * @param more the limit headers
  */
-export function headOf(requestId: string, reply: RouteReply, more?: Readonly<Record<string, string>>): ReplyHead {
-  const { status, body } = reply;
-  const own = reply.headers ?? NO_HEADERS;
-  const lines: string[] = ["X-Request-Id", requestId];
-  let typed = false;
-  let cached = false;
-  let closing = false;
-  for (const name in own) {
-    const value = own[name] as string | readonly string[];
-    const lower = name.toLowerCase();
-    if (lower === "content-type") typed = true;
-    else if (lower === "cache-control") cached = true;
-    else if (lower === "connection") closing = value === "close";
-    if (typeof value === "string") lines.push(name, value);
-    else for (const one of value) lines.push(name, one);
-  }
-  if (more !== undefined) for (const name in more) if (!hasHeader(own, name)) lines.push(name, more[name] as string);
-  if (!cached) lines.push("Cache-Control", "no-store");
-  lines.push("X-Content-Type-Options", "nosniff");
-  if (status === 204 || status === 304) return { lines, closing };
-  if (!typed) lines.push("Content-Type", "application/json");
-  const length = body === undefined ? 0 : typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-  lines.push("Content-Length", String(length));
-  return { lines, closing };
-}
-
-/** Writes an answer onto Node's response, past h3. @param more the limit headers */
-export function send(call: Call, reply: RouteReply, more?: Readonly<Record<string, string>>): void {
-  const { res, req } = call;
-  // A client that hung up has closed the response; there is nobody to write to.
-  if (res.headersSent || res.destroyed) return;
-  const { lines, closing } = headOf(call.requestId, reply, more);
-  if (closing) res.shouldKeepAlive = false;
-  res.writeHead(reply.status, lines);
-  if (req.complete || !closing) return void res.end(reply.body);
-  if (reply.body !== undefined) res.write(reply.body);
-  void drained(call).then(() => void res.end());
+export function headOf(requestId: string, reply: RouteReply, more: Headers = {}): ReplyHead {
+  const { status, headers = {}, body = "" } = reply;
+  const bodied = status !== 204 && status !== 304;
+  const missing: Headers = {
+    ...more,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    ...(bodied && { "Content-Type": "application/json" }),
+  };
+  const lines = ["X-Request-Id", requestId];
+  for (const name in headers) for (const one of [headers[name]].flat()) lines.push(name, one as string);
+  for (const name in missing) if (headerOf(headers, name) === undefined) lines.push(name, missing[name] as string);
+  if (bodied) lines.push("Content-Length", String(Buffer.byteLength(body)));
+  return { lines, closing: headerOf(headers, "Connection") === "close" };
 }
 
 /** The body of an answer whose connection closes: it ends when the rest of the request has come. */

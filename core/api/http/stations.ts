@@ -1,0 +1,99 @@
+/** The stations in front of an endpoint, as middleware of its route, in the order of the checks. */
+import type { H3Event, Middleware } from "h3";
+import { addressGroup } from "../../model/address.ts";
+import type { Problem } from "../../model/problem.ts";
+import type { Principal } from "../../ports/auth.ts";
+import type { RouteReply } from "../../ports/route.ts";
+import { checkAccess, checkPortal } from "./access.ts";
+import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
+import { type Endpoint, type Exchange, type ExchangeDeps, exchangeOf } from "./exchange.ts";
+import { pathReader, segmentsOf } from "./paths.ts";
+import { envelope, overLimit } from "./reply.ts";
+
+/** Each station returns nothing, or throws what ends the request. */
+type Station = (event: H3Event) => void | Promise<void>;
+
+interface Stations {
+  before(endpoint: Endpoint): Middleware[];
+  /** Runs the endpoint. `undefined` when it has written the whole answer itself. */
+  handle(endpoint: Endpoint, exchange: Exchange): Promise<RouteReply | undefined>;
+}
+
+/** @param noRoute the problem of a path that is spelled otherwise */
+export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Problem): Stations {
+  const { auth, limits, clock, trail = () => Promise.resolve() } = deps;
+  const checks: CheckDeps = { ...deps, refused: trail };
+
+  function found({ path }: Endpoint): Station {
+    const read = pathReader(path);
+    return (event) => {
+      const exchange = exchangeOf(event);
+      const { call } = exchange;
+      const params = read(segmentsOf(call.path));
+      if (params === undefined) throw noRoute(call.path);
+      call.params = params;
+      exchange.where = path;
+    };
+  }
+
+  function identified({ operation, route }: Endpoint): Station | undefined {
+    if (operation === undefined && route.identify === undefined) return undefined;
+    return async (event) => {
+      const exchange = exchangeOf(event);
+      if (operation) exchange.principal = await authenticated(auth, exchange.call);
+      else Object.assign(exchange, await route.identify?.(exchange.call));
+    };
+  }
+
+  function limited({ operation, route, method, path }: Endpoint): Station | undefined {
+    const row = operation ? (operation.limit ?? `${method} ${path}`) : route.limit;
+    if (row === undefined || row === false) return undefined;
+    return async (event) => {
+      const exchange = exchangeOf(event);
+      const { principal, counted, call } = exchange;
+      const verdict = await limits.check(row, principal?.sub ?? counted ?? addressGroup(call.address));
+      exchange.verdict = verdict;
+      exchange.limitHeaders = verdict?.headers;
+      if (verdict?.code) throw overLimit(verdict);
+    };
+  }
+
+  function allowed({ operation, route, path }: Endpoint): Station {
+    return async (event) => {
+      const exchange = exchangeOf(event);
+      const { principal, access } = exchange;
+      try {
+        checkAccess(operation ?? route, principal ? principal.access : access);
+        if (principal) checkPortal(operation ?? {}, principal);
+      } catch (error) {
+        await noteForbidden(`${exchange.call.method} ${path}`, exchange);
+        throw error;
+      }
+    };
+  }
+
+  /** Puts on the audit trail, like other refusals, that a reader or the holder of a portal link may not do this. */
+  async function noteForbidden(route: string, { call, principal, caller }: Exchange): Promise<void> {
+    const who = principal ?? (caller as Principal | undefined);
+    if (who?.sub === undefined) return;
+    const { keyId = "", subscriptionId, eventId } = call.params;
+    const actor = { sub: who.sub, address: call.address, requestId: call.requestId };
+    const target = (subscriptionId ?? eventId ?? keyId).slice(0, 128);
+    const facts = { action: "access", target, detail: route } as const;
+    await trail({ ...facts, actor, keys: owns(who, keyId) ? [keyId] : "*" }, `${who.sub} ${route} ${keyId}`);
+  }
+
+  return {
+    before: (endpoint) =>
+      [found, identified, limited, allowed].map((one) => one(endpoint)).filter((one) => one !== undefined),
+
+    async handle({ operation, route }, { call, principal, caller, limitHeaders }) {
+      if (route) return await route.handle(call, caller);
+      const ask = await readAsk(operation, call, principal as Principal, checks);
+      const answered = await operation.handle(ask);
+      if (!("stream" in answered)) return envelope({ status: operation.reply.status, ...answered }, clock.now());
+      await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+      return undefined;
+    },
+  };
+}
