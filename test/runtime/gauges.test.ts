@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { expect, it } from "vitest";
 import type { HealthPart } from "../../core/api/resources/health.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { refreshGauges, type GaugeDeps } from "../../core/runtime/compose/gauges.ts";
+import { refreshGauges, type GaugeDeps } from "../../core/runtime/compose/metrics.ts";
 import { createMetrics } from "../../core/runtime/observability/index.ts";
 import { testClock } from "../support/clock.ts";
 

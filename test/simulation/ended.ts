@@ -3,7 +3,7 @@ import * as keys from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
 import { decodeSubscription } from "../../core/records/subscription-record.ts";
-import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
+import type { DeliveryPath } from "../../core/runtime/compose/path.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { fail } from "./violation.ts";
 

@@ -2,7 +2,7 @@
 import type { Log } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { Plan } from "../../core/ports/plan.ts";
-import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
+import type { DeliveryPath } from "../../core/runtime/compose/path.ts";
 import type { TestClock } from "../support/clock.ts";
 import { testPath, type PathOptions } from "../support/path.ts";
 import type { SimNet } from "./network.ts";

@@ -6,9 +6,8 @@ import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
-import { composePath } from "../../core/runtime/compose/delivery-path.ts";
+import { composePath, type DeliveryPath } from "../../core/runtime/compose/path.ts";
 import type { NamedObserver } from "../../core/runtime/compose/observers.ts";
-import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -102,7 +101,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     guard: { register: (href: string) => Promise.resolve({ ok: true, href }) } as never,
     storage,
     transports: [transport],
-    observerPlugins: options.observers ?? [],
+    observers: options.observers ?? [],
     fanoutBounds: { ...FANOUT_BOUNDS, ...options.fanout },
     transforms: options.transforms,
   });

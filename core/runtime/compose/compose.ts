@@ -1,28 +1,23 @@
 /** Composes a relay from a plan, in the order in which its parts come to life. */
 import { createApp, type AppDeps } from "../../api/http/app.ts";
-import type { Gateway } from "../../api/gateway/gateway.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
-import { FANOUT_BOUNDS } from "../../publish/write-event.ts";
-import { createJobs, type Jobs } from "../jobs.ts";
-import { createLifecycle, type Step } from "../lifecycle.ts";
+import { createJobs } from "../jobs.ts";
+import { createLifecycle, type Lifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin/start.ts";
 import { listen, type Listening } from "../server.ts";
 import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
 import { createTransforms, type Transforms } from "../transforms/transforms.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
-import { composePath } from "./delivery-path.ts";
-import { refreshGauges } from "./gauges.ts";
 import { composeGateway } from "./gateway.ts";
-import { metricsStep } from "./metrics-route.ts";
+import { metricsStep, refreshGauges } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts } from "./open-ports.ts";
-import type { DeliveryPath } from "./parts.ts";
+import { composePath, type DeliveryPath } from "./path.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
-import { composePortal } from "./portal.ts";
-import { pluginParts, readiness } from "./readiness.ts";
-import { composeOperations, composeRoutes } from "./routes.ts";
+import { pluginParts, readiness as readParts } from "./readiness.ts";
+import { composeServed } from "./routes.ts";
 import type { SetupContext } from "./surroundings.ts";
 
 export type { SetupContext } from "./surroundings.ts";
@@ -48,17 +43,8 @@ export interface Started {
   readonly made: readonly string[];
 }
 
-/** What a start has built once the ports are open. */
-interface Built {
-  readonly ports: OpenPorts;
-  readonly path: DeliveryPath;
-  readonly jobs: Jobs;
-  readonly gateway: Gateway;
-  readonly app: AppDeps;
-}
-
 export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
-  const { clock, log, metrics, thread } = around;
+  const { clock, log, thread } = around;
   const opening = createPorts(plan, around);
   let current: Built | undefined;
   let listening: Listening | undefined;
@@ -69,93 +55,16 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     return current;
   }
 
-  async function build(ports: OpenPorts): Promise<Built> {
-    const { keys, guard, storage, transports, observers: observerPlugins } = ports;
-    const surroundings = { plan, clock, log, metrics, thread };
-    const transforms = transformsOf(plan, ports, around);
-    const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
-    const path = composePath({
-      ...surroundings,
-      transforms,
-      eventChecks,
-      keys,
-      webhookKeys: ports.webhookKeys,
-      guard,
-      storage,
-      transports,
-      observerPlugins,
-      fanoutBounds: FANOUT_BOUNDS,
-    });
-    const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log, clock });
-    const gateway = composeGateway({ ...ports, ...surroundings });
-    const { auth, offer: portal } = composePortal({ plan, clock, keys, storage, auth: ports.auth });
-    const served = {
-      ports: { ...ports, auth },
-      path,
-      gateway: gateway.routes,
-      metrics,
-      thread,
-      portal,
-      state: () => lifecycle.state(),
-    };
-    const operations = composeOperations(served);
-    const app: AppDeps = {
-      ...around,
-      auth,
-      limits: ports.limiter,
-      stepUp: plan.stepUp,
-      maxBodyBytes: plan.intake.maxBodyBytes,
-      trail: path.auditTrail.refused,
-      trustedProxies: plan.server.trustedProxies,
-      operations,
-      refused: path.observer.refused,
-      routes: composeRoutes(served, operations),
-    };
-    return { ports, path, jobs, gateway, app };
-  }
-
   const steps: readonly Step[] = [
     {
       name: "ports",
       async start() {
-        current = await build(await opening.open());
+        current = await build(plan, around, await opening.open(), () => lifecycle.state());
       },
       stop: (graceMs) => opening.close(graceMs),
     },
-    {
-      name: "worker",
-      async start() {
-        const { ports, path } = built();
-        await ports.limiter.load();
-        await path.circuitBreaker.start();
-        if (isFirst(thread)) await path.sweeper.start();
-        if (isFirst(thread)) path.eventErasure.start();
-        if (isFirst(thread)) path.keyErasure.start();
-        path.statsCollector.start();
-        path.noticeWatch.start();
-        if (isFirst(thread)) path.notifyTargets.start();
-        path.cluster.listen();
-        path.dispatcher.start();
-        const ready = () => readiness(ports, plan, lifecycle.state(), thread);
-        refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
-      },
-      async stop(graceMs) {
-        const { sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets, dispatcher, ...path } = built().path;
-        const { circuitBreaker, statsCollector, away } = path;
-        // Three quarters for attempts under way; the rest is for giving back what they leave.
-        await Promise.all([
-          ...[sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets].map((one) => one.stop()),
-          dispatcher.stop((graceMs * 3) / 4),
-        ]);
-        await away.stop();
-        await path.transforms?.stop();
-        await circuitBreaker.settled();
-        // What the last attempts have shown.
-        await path.publisher.notices.settled();
-        await statsCollector.stop();
-      },
-    },
-    metricsStep(plan, metrics, () => built().app),
+    { name: "worker", start: () => startWorker(built(), around), stop: (graceMs) => stopWorker(built().path, graceMs) },
+    metricsStep(plan, around.metrics, () => built().app),
     {
       name: "server",
       async start() {
@@ -169,20 +78,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     {
       name: "sources",
       share: 1 / 4,
-      async start() {
-        const { ports, path } = built();
-        const { publisher, storage } = path;
-        const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
-        const info: SourceInfo = Object.freeze({
-          get durability() {
-            return storage.durability;
-          },
-          admit: publisher.admit,
-        });
-        for (const [i, source] of ports.sources.entries()) {
-          await startOf(plan.sources[i] as SourcePlugin, async () => source?.start(accept, info), ports.starting);
-        }
-      },
+      start: () => startSources(plan, built()),
       async stop(graceMs) {
         await Promise.all(built().ports.sources.map(async (source) => source?.stop(graceMs * 0.9)));
       },
@@ -216,6 +112,76 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       log,
     }),
   };
+}
+
+/** What a start has built once the ports are open. */
+type Built = Awaited<ReturnType<typeof build>>;
+
+async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: Lifecycle["state"]) {
+  const { clock, log, metrics, thread } = around;
+  const transforms = transformsOf(plan, ports, around);
+  const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
+  const surroundings = { ...ports, plan, clock, log, metrics, thread };
+  const path = composePath({ ...surroundings, transforms, eventChecks });
+  const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run: runJob(path), log, clock });
+  const gateway = composeGateway(surroundings);
+  const readiness = () => readParts(ports, plan, state(), thread);
+  const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness });
+  const app: AppDeps = {
+    ...{ ...around, ...served },
+    limits: ports.limiter,
+    stepUp: plan.stepUp,
+    maxBodyBytes: plan.intake.maxBodyBytes,
+    trail: path.auditTrail.refused,
+    trustedProxies: plan.server.trustedProxies,
+    refused: path.observer.refused,
+  };
+  return { ports, path, jobs, gateway, app, readiness };
+}
+
+async function startWorker({ ports, path, readiness }: Built, { log, metrics, thread }: SetupContext): Promise<void> {
+  await ports.limiter.load();
+  await path.circuitBreaker.start();
+  if (isFirst(thread)) {
+    await path.sweeper.start();
+    path.eventErasure.start();
+    path.keyErasure.start();
+  }
+  path.statsCollector.start();
+  path.noticeWatch.start();
+  if (isFirst(thread)) path.notifyTargets.start();
+  path.cluster.listen();
+  path.dispatcher.start();
+  refreshGauges({ metrics, path, readiness, dropped: log.dropped });
+}
+
+async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
+  // Three quarters for attempts under way; the rest is for giving back what they leave.
+  await Promise.all([
+    ...[path.sweeper, path.eventErasure, path.keyErasure, path.noticeWatch, path.notifyTargets].map((one) =>
+      one.stop(),
+    ),
+    path.dispatcher.stop((graceMs * 3) / 4),
+  ]);
+  await path.away.stop();
+  await path.transforms?.stop();
+  await path.circuitBreaker.settled();
+  // What the last attempts have shown.
+  await path.publisher.notices.settled();
+  await path.statsCollector.stop();
+}
+
+async function startSources(plan: Plan, { ports, path }: Built): Promise<void> {
+  const { publisher, storage } = path;
+  const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
+  const info: SourceInfo = Object.freeze({
+    get durability() {
+      return storage.durability;
+    },
+    admit: publisher.admit,
+  });
+  for (const [i, source] of ports.sources.entries())
+    await startOf(plan.sources[i] as SourcePlugin, async () => source?.start(accept, info), ports.starting);
 }
 
 /** @throws StartError when the config has transforms and nothing here can run them */

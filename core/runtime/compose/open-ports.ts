@@ -1,21 +1,19 @@
 /** Opens what a relay stands on: folder, keys, guard, storage, then the plug-ins that use them. Closes in reverse order. */
-import type { Guard } from "../../guard/index.ts";
-import { createLimiter, type Limiter } from "../../limits/limiter.ts";
+import { createLimiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import { chooseTransport, twice } from "../../model/transport-choice.ts";
-import type { Auth } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Plugin } from "../../ports/plugin.ts";
+import type { Log, Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
-import type { Ed25519Key } from "../../signing/ed25519.ts";
 import { adoptEverywhere } from "../keys/adopt-everywhere.ts";
-import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
+import { loadKeys } from "../keys/keyring.ts";
 import { loadWebhookKeys } from "../keys/webhook-keys.ts";
-import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
+import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles } from "../keys/rekey.ts";
 import { contextOf, type ContextParts } from "../plugin/context.ts";
-import { createIncidents, type Incidents } from "../plugin/incidents.ts";
-import { startOf, type Starting } from "../plugin/start.ts";
+import { createIncidents } from "../plugin/incidents.ts";
+import { startOf } from "../plugin/start.ts";
 import { createWalls, type Wall } from "../plugin/wall.ts";
 import * as walled from "../plugin/walled.ts";
 import { ensureSchema } from "../storage-schema.ts";
@@ -24,146 +22,36 @@ import { isFirst } from "../threads/node-thread.ts";
 import type { NamedObserver } from "./observers.ts";
 import { openSurroundings, type SetupContext } from "./surroundings.ts";
 
+/** Longest start of a plug-in other than the storage, which may have much to repair. */
+const START_MS = 120_000;
+/** Least time that a plug-in gets to let go. */
+const LEAST_MS = 50;
+
 /** What is open after a start. */
-export interface OpenPorts {
-  readonly guard: Guard;
-  /** PEM certificates that are trusted beside the system's. */
-  readonly ca: string | undefined;
-  readonly storage: Storage;
-  readonly keys: RelayKeys;
-  /** Keys that sign deliveries with Ed25519; `undefined` where the config asks for none. */
-  readonly webhookKeys: readonly Ed25519Key[] | undefined;
-  /** Key files made at this start, by path. */
-  readonly made: readonly string[];
-  readonly limiter: Limiter;
-  readonly transports: readonly Transport[];
-  readonly auth: Auth;
-  readonly rekey: Rekey;
-  /** In the order of the plan; `undefined` for one that another thread runs. */
-  readonly sources: readonly (walled.WalledSource | undefined)[];
-  readonly observers: readonly NamedObserver[];
-  /** The text with every secret option of a plug-in masked. */
-  readonly hide: (text: string) => string;
-  readonly incidents: Incidents;
-  /** For the start of the sources, which comes later. */
-  readonly starting: Starting;
-}
+export type OpenPorts = Awaited<ReturnType<typeof openPorts>>;
 
 interface Ports {
-  /** What plug-ins do wrong, from the first setup on. */
-  readonly incidents: Incidents;
   /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */
   open(): Promise<OpenPorts>;
   /** Closes what is open, the last one first. One that fails does not keep the others open. @throws the first failure */
   close(graceMs: number): Promise<void>;
 }
 
-/** Longest start of a plug-in other than the storage, which may have much to repair. */
-const START_MS = 120_000;
-/** Least time that a plug-in gets to let go. */
-const LEAST_MS = 50;
-
 export function createPorts(plan: Plan, around: SetupContext): Ports {
-  const { clock, log, metrics, thread } = around;
+  const closing = createClosing(around.clock);
+  return { open: () => openPorts(plan, around, closing), close: closing.close };
+}
+
+function createClosing(clock: Pick<Clock, "monotonic">) {
   const closing: (() => Promise<unknown> | undefined)[] = [];
-  const incidents = createIncidents(around);
-  const wallOf = createWalls(clock, incidents);
   /** Monotonic time until which plug-ins may take to let go: the other half of the grace is the storage's. */
   let until = Infinity;
-  /** A plug-in that does not let go keeps neither the others nor the storage open. */
-  function letGo(plugin: Plugin<string, unknown>, dispose: () => unknown): void {
-    closing.unshift(() => wallOf(plugin).end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose));
-  }
   return {
-    incidents,
-    async open() {
-      const { dataDir } = plan;
-      const { guard, ca, bare, hide, close } = await openSurroundings(plan, around);
-      closing.unshift(close);
-      const starting = { hide, clock, log };
-      const keeper = plan.storage;
-      // Within the step, so that whatever it throws while it is looked at is its own fault, too.
-      const setUp = async (): Promise<Storage> =>
-        walled.walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wallOf(keeper));
-      const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
-      closing.unshift(() => storage.dispose());
-      await ensureSchema(storage);
-
-      // After the storage, which says whether a key may be made.
-      const { older } = plan.keys;
-      const shared = plan.storage.shared === true;
-      const claimed = await hasMasterKey(storage);
-      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared, older, claimed });
-      const webhook = plan.signature.ed25519 ? await loadWebhookKeys(dataDir, plan.keys) : undefined;
-      const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
-      await ownMasterKey(storage, keys, log);
-      await settleKeyFiles(keys, storage, keyFiles);
-
-      const { counters } = storage;
-      const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
-      const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
-      const open = <Port, Walled>(
-        plugin: Plugin<string, Port>,
-        wallIn: (port: Port, wall: Wall) => Walled,
-      ): Promise<Walled> => {
-        const step = async (): Promise<Walled> =>
-          wallIn(await plugin.setup(contextOf(plugin, surroundings, storage)), wallOf(plugin));
-        return startOf(plugin, step, { ...starting, mostMs: START_MS });
-      };
-
-      const observers: NamedObserver[] = [];
-      for (const plugin of plan.observers) {
-        const observer = await open(plugin, walled.walledObserver);
-        letGo(plugin, () => observer.dispose?.());
-        observers.push({ name: plugin.name, observer, note: (...failed) => incidents.note(plugin, ...failed) });
-      }
-      const transports: Transport[] = [];
-      for (const plugin of plan.transports) {
-        const transport = await open(plugin, (opened, wall) => walled.walledTransport(opened, wall, hide));
-        letGo(plugin, () => transport.dispose());
-        transports.push(transport);
-      }
-      const both = twice(transports);
-      if (both !== undefined)
-        throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
-      const transportOf = chooseTransport(transports);
-      for (const [i, { url }] of plan.notify.to.entries()) {
-        const why = transportOf(url);
-        if (typeof why === "string") throw new StartError(78, `notify.to[${i}].url: ${why}`);
-      }
-      const auth = await open(plan.auth, walled.walledAuth);
-      letGo(plan.auth, () => auth.dispose?.());
-      const others =
-        keyFiles === undefined || thread === undefined ? undefined : await adoptEverywhere(keys, storage, keyFiles);
-      const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
-      closing.unshift(() => rekey.stop());
-      const sources: (walled.WalledSource | undefined)[] = [];
-      for (const plugin of plan.sources) {
-        const source = await open(plugin, walled.walledSource);
-        // Routes are served by every thread; a source without any takes events in once in a process.
-        const here = isFirst(thread) || source.routes !== undefined;
-        if (!here) await source.stop();
-        sources.push(here ? source : undefined);
-      }
-      return {
-        guard,
-        ca,
-        storage,
-        keys,
-        webhookKeys: webhook?.keys,
-        made: [...made, ...(webhook?.made ?? [])],
-        limiter,
-        transports,
-        auth,
-        rekey,
-        sources,
-        observers,
-        hide,
-        incidents,
-        starting: { ...starting, mostMs: START_MS },
-      };
-    },
-    async close(graceMs) {
+    add: (close: () => Promise<unknown> | undefined): void => void closing.unshift(close),
+    /** A plug-in that does not let go keeps neither the others nor the storage open. */
+    plugin: (wall: Wall, dispose: () => unknown): void =>
+      void closing.unshift(() => wall.end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose)),
+    async close(graceMs: number): Promise<void> {
       until = clock.monotonic() + graceMs / 2;
       const results = [];
       for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
@@ -171,4 +59,92 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       if (failed !== undefined) throw failed.reason;
     },
   };
+}
+
+async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<typeof createClosing>) {
+  const { clock, log, metrics, thread } = around;
+  const incidents = createIncidents(around);
+  const wallOf = createWalls(clock, incidents);
+  const { guard, ca, bare, hide, close } = await openSurroundings(plan, around);
+  closing.add(close);
+  const starting = { hide, clock, log };
+  const keeper = plan.storage;
+  // Within the step, so that whatever it throws while it is looked at is its own fault, too.
+  const setUp = async (): Promise<Storage> =>
+    walled.walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wallOf(keeper));
+  const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
+  closing.add(() => storage.dispose());
+  await ensureSchema(storage);
+
+  // After the storage, which says whether a key may be made.
+  const { keys, webhookKeys, made, keyFiles } = await openKeys(plan, storage, log);
+  const { counters } = storage;
+  const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
+  const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
+  const pluginStarting = { ...starting, mostMs: START_MS };
+  const open = <Port, Walled>(
+    plugin: Plugin<string, Port>,
+    wallIn: (port: Port, wall: Wall) => Walled,
+  ): Promise<Walled> => {
+    const step = async (): Promise<Walled> =>
+      wallIn(await plugin.setup(contextOf(plugin, surroundings, storage)), wallOf(plugin));
+    return startOf(plugin, step, pluginStarting);
+  };
+
+  const observers: NamedObserver[] = [];
+  for (const plugin of plan.observers) {
+    const observer = await open(plugin, walled.walledObserver);
+    closing.plugin(wallOf(plugin), () => observer.dispose?.());
+    observers.push({ name: plugin.name, observer, note: (...failed) => incidents.note(plugin, ...failed) });
+  }
+  const transports: Transport[] = [];
+  for (const plugin of plan.transports) {
+    const transport = await open(plugin, (opened, wall) => walled.walledTransport(opened, wall, hide));
+    closing.plugin(wallOf(plugin), () => transport.dispose());
+    transports.push(transport);
+  }
+  checkSchemes(plan, transports);
+  const auth = await open(plan.auth, walled.walledAuth);
+  closing.plugin(wallOf(plan.auth), () => auth.dispose?.());
+  const others =
+    keyFiles === undefined || thread === undefined ? undefined : await adoptEverywhere(keys, storage, keyFiles);
+  const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
+  closing.add(() => rekey.stop());
+  /** In the order of the plan; `undefined` for one that another thread runs. */
+  const sources: (walled.WalledSource | undefined)[] = [];
+  for (const plugin of plan.sources) {
+    const source = await open(plugin, walled.walledSource);
+    // Routes are served by every thread; a source without any takes events in once in a process.
+    const here = isFirst(thread) || source.routes !== undefined;
+    if (!here) await source.stop();
+    sources.push(here ? source : undefined);
+  }
+  const opened = { guard, ca, storage, keys, webhookKeys, made, limiter, transports, auth, rekey, sources, observers };
+  return { ...opened, hide, incidents, starting: pluginStarting };
+}
+
+/** Loads the keys, and makes those that are missing. @returns the key files that were made too, and the folder of files */
+async function openKeys(plan: Plan, storage: Storage, log: Log) {
+  const { dataDir } = plan;
+  const { older } = plan.keys;
+  const shared = plan.storage.shared === true;
+  const claimed = await hasMasterKey(storage);
+  const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared, older, claimed });
+  const webhook = plan.signature.ed25519 ? await loadWebhookKeys(dataDir, plan.keys) : undefined;
+  const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
+  await ownMasterKey(storage, keys, log);
+  await settleKeyFiles(keys, storage, keyFiles);
+  return { keys, webhookKeys: webhook?.keys, made: [...made, ...(webhook?.made ?? [])], keyFiles };
+}
+
+/** @throws StartError 78 when two transports serve a scheme, or none serves a target of the operator's */
+function checkSchemes({ notify }: Plan, transports: readonly Transport[]): void {
+  const both = twice(transports);
+  if (both !== undefined)
+    throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
+  const transportOf = chooseTransport(transports);
+  for (const [i, { url }] of notify.to.entries()) {
+    const why = transportOf(url);
+    if (typeof why === "string") throw new StartError(78, `notify.to[${i}].url: ${why}`);
+  }
 }

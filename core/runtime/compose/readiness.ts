@@ -14,6 +14,8 @@ interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hid
 }
 
 type Parts = Readonly<Record<string, HealthPart>>;
+/** Never rejects. */
+export type ReadParts = () => Promise<Parts>;
 
 /** Longest state of a part. */
 const LONGEST = 200;

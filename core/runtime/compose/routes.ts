@@ -1,50 +1,69 @@
 /** Composes what the server answers: operations of the API, probes, pages, and the routes that plug-ins bring along. */
+import { hostname } from "node:os";
+import type { TLSSocket } from "node:tls";
+import type { Call } from "../../api/http/call.ts";
 import type { AnyOperation } from "../../api/http/operation.ts";
+import { createPortalLinks, withPortal } from "../../api/portal/links.ts";
 import { docsRoutes } from "../../api/reference/page.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
 import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
-import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import type { PortalOffer } from "../../api/resources/portal-links.ts";
+import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import { assetsOnce } from "../../dashboard/assets.ts";
 import { portalRoutes } from "../../dashboard/portal.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { StartError } from "../../model/errors.ts";
+import { ordinals } from "../../model/ids.ts";
+import { isLoopbackHost } from "../../model/loopback.ts";
 import { sameRoute } from "../../model/route-name.ts";
+import { isoTime } from "../../model/time.ts";
 import { VERSION } from "../../model/version.ts";
+import type { Auth } from "../../ports/auth.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
-import type { ThreadPlace } from "../threads/node-thread.ts";
+import { threadsPart } from "../threads/node-thread.ts";
 import { servedRoutes } from "./gateway.ts";
+import { metricsRoutes } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
-import { metricsRoutes } from "./metrics-route.ts";
 import type { OpenPorts } from "./open-ports.ts";
-import type { DeliveryPath } from "./parts.ts";
-import { readiness } from "./readiness.ts";
-import { relayStatus } from "./status.ts";
+import type { DeliveryPath } from "./path.ts";
+import type { ReadParts } from "./readiness.ts";
 
 interface ServedParts {
-  readonly ports: Pick<
-    OpenPorts,
-    "auth" | "observers" | "rekey" | "sources" | "storage" | "transports" | "hide" | "incidents"
-  >;
+  readonly ports: OpenPorts;
   readonly path: DeliveryPath;
   /** Routes of the gateway. */
   readonly gateway: readonly Route[];
   readonly metrics: Pick<RelayMetrics, "text">;
   readonly state: Lifecycle["state"];
-  readonly thread?: ThreadPlace | undefined;
-  /** Links to the portal, where there is one. */
-  readonly portal?: PortalOffer | undefined;
+  readonly readiness: ReadParts;
 }
 
-/** The operations of the management API. */
-export function composeOperations({ ports, path, state, thread, portal }: ServedParts): readonly AnyOperation[] {
-  const { auth, rekey } = ports;
-  const { storage, transports, cluster, statsQuery } = path;
+interface Served {
+  /** Of the plug-in; where there is a portal it takes the portal's links, too. */
+  readonly auth: Auth;
+  readonly operations: readonly AnyOperation[];
+  /** All routes that are no operations. */
+  readonly routes: readonly Route[];
+}
+
+/** @throws StartError 78 when two serve the same route */
+export function composeServed(parts: ServedParts): Served {
+  const { auth, portal } = composePortal(parts);
+  const operations = composeOperations(parts, auth, portal);
+  return { auth, operations, routes: composeRoutes(parts, auth, operations) };
+}
+
+function composeOperations(
+  { ports, path, state, readiness }: ServedParts,
+  auth: Auth,
+  portal: PortalOffer | undefined,
+) {
+  const { transports, cluster, statsQuery } = path;
   return createOperations({
-    storage,
+    storage: path.storage,
     clock: path.clock,
     keys: path.keys,
     auth,
@@ -73,7 +92,7 @@ export function composeOperations({ ports, path, state, thread, portal }: Served
     async probe(ids) {
       for (const id of await path.circuitBreaker.open(ids)) await cluster.announce("probe", id);
     },
-    rekey: (actor) => rekey.run(actor),
+    rekey: (actor) => ports.rekey.run(actor),
     ping: path.testEvent.send,
     preview: path.testEvent.preview,
     feed: path.liveFeed,
@@ -81,22 +100,66 @@ export function composeOperations({ ports, path, state, thread, portal }: Served
     figures: {
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
       sums: statsQuery.sumsOf,
-      status: async () => relayStatus(path, state(), await readiness(ports, path.plan, state(), thread)),
+      status: async () => relayStatus(path, state(), await readiness()),
       relay: (range) => statsQuery.ofRelay(range),
     },
   });
 }
 
-/** All routes that are no operations. */
-export function composeRoutes(parts: ServedParts, operations: readonly AnyOperation[]): readonly Route[] {
-  const { ports, path, gateway, metrics, state, thread } = parts;
-  const { auth, sources } = ports;
+/** Without a portal, the auth is the plug-in's as it is, so no link opens anything. */
+function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; readonly portal?: PortalOffer } {
+  const { plan, clock, keys, storage } = path;
+  const { auth } = ports;
+  if (plan.portal === false) return { auth };
+  const links = createPortalLinks({ clock, keys, storage, auth, ordinal: ordinals(clock.now) });
+  const { url } = plan.portal;
+  return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url ?? originOf(call)}/portal` } };
+}
+
+/** Returns the host that the request was sent to: by HTTPS, since a proxy in front ends it, but on loopback as it came. */
+function originOf({ req }: Call): string {
+  const host = req.headers.host ?? "localhost";
+  const plain =
+    (req.socket as Partial<TLSSocket>).encrypted !== true && isLoopbackHost(host.toLowerCase().replace(/:\d+$/, ""));
+  return `${plain ? "http" : "https"}://${host}`;
+}
+
+/** What `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */
+async function relayStatus(
+  { plan, storage, dispatcher, thread }: DeliveryPath,
+  state: ReturnType<Lifecycle["state"]>,
+  parts: Awaited<ReturnType<ReadParts>>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const [usage, depth] = await Promise.all([storage.status(), storage.queue.depth()]);
+  const { waiting, leased, oldestDueAt } = depth;
+  return {
+    node: {
+      state,
+      version: VERSION,
+      node: process.version,
+      host: hostname(),
+      pid: process.pid,
+      uptimeMs: Math.round(process.uptime() * 1_000),
+      rssBytes: process.memoryUsage.rss(),
+      threads: thread && threadsPart(thread.state()).state,
+    },
+    parts,
+    storage: { name: plan.storage.name, durability: storage.durability, ...usage },
+    backlog: {
+      waiting,
+      leased,
+      underWay: thread?.state().underWay ?? dispatcher.underWay(),
+      oldestDueAt: oldestDueAt === undefined ? undefined : isoTime(oldestDueAt),
+    },
+  };
+}
+
+function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyOperation[]): readonly Route[] {
+  const { ports, path, gateway, metrics, readiness } = parts;
+  const { sources } = ports;
   const { plan, clock } = path;
   const repeated = plan.signature.headers;
-  const own = [
-    ...healthRoutes({ clock, readiness: () => readiness(ports, plan, state(), thread) }),
-    ...webhookKeyRoutes(path.webhookKeys ?? []),
-  ];
+  const own = [...healthRoutes({ clock, readiness }), ...webhookKeyRoutes(path.webhookKeys ?? [])];
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source?.routes ?? [])];
   const look = { userAgent: `Relay/${VERSION}`, repeated, assets: assetsOnce() };
   const page = [

@@ -1,13 +1,55 @@
-/** Gauges that are read when Prometheus asks for the metrics: backlog, leases, readiness, space. */
+/** What Prometheus reads: `GET /metrics`, and the gauges that are read with it: backlog, leases, readiness, space. */
 import { statfs } from "node:fs/promises";
-import { isReady, type HealthPart } from "../../api/resources/health.ts";
+import { createApp, type AppDeps } from "../../api/http/app.ts";
+import { isReady } from "../../api/resources/health.ts";
+import { bearerCheck } from "../../model/bearer.ts";
 import { HELD } from "../../model/keys.ts";
+import { Problem } from "../../model/problem.ts";
+import { seldom } from "../../model/seldom.ts";
 import { VERSION } from "../../model/version.ts";
 import { within } from "../../model/within.ts";
-import { seldom } from "../../model/seldom.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Route } from "../../ports/plugin.ts";
 import { countWaiting } from "../../records/sequence-rows.ts";
+import type { Step } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
-import type { DeliveryPath } from "./parts.ts";
+import { METRICS_TYPE } from "../observability/metrics.ts";
+import { listen, type Listening } from "../server.ts";
+import type { DeliveryPath } from "./path.ts";
+import type { ReadParts } from "./readiness.ts";
+
+/** @param token asked for as Bearer; without one anybody who reaches the route may read */
+function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {
+  const mayRead = token === undefined ? () => true : bearerCheck(token);
+  return {
+    method: "GET",
+    path: "/metrics",
+    async handle(request) {
+      if (!mayRead(request.header("authorization")))
+        throw new Problem("UNAUTHENTICATED", "Send the metrics token as Authorization: Bearer.");
+      return { status: 200, headers: { "content-type": METRICS_TYPE }, body: await metrics.text() };
+    },
+  };
+}
+
+/** The route on the main server: only where a token protects it and it has no port of its own. */
+export const metricsRoutes = (metrics: Pick<RelayMetrics, "text">, { token: set, port }: Plan["metrics"]): Route[] =>
+  port === undefined && set !== undefined ? [metricsRoute(metrics, set)] : [];
+
+/** The server on a port of its own. It is closed late, so that a drain can be watched. */
+export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, deps: () => AppDeps): Step {
+  let listening: Listening | undefined;
+  return {
+    name: "metrics",
+    async start() {
+      const { port, token: set } = plan.metrics;
+      if (port === undefined) return;
+      const app = createApp({ ...deps(), operations: [], routes: [metricsRoute(metrics, set)] });
+      listening = await listen(app, { ...plan.server, port });
+    },
+    stop: (graceMs) => listening?.close(Math.min(graceMs, 500)),
+  };
+}
 
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
@@ -15,7 +57,7 @@ export interface GaugeDeps {
     DeliveryPath,
     "plan" | "clock" | "storage" | "dispatcher" | "circuitBreaker" | "retryAfter" | "thread"
   >;
-  readonly readiness: () => Promise<Readonly<Record<string, HealthPart>>>;
+  readonly readiness: ReadParts;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
 }

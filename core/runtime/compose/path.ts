@@ -1,0 +1,341 @@
+/** Composes the delivery path from top to bottom: each part from those above it, from accepting an event to removing it. */
+import { createAway } from "../../deliver/away.ts";
+import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
+import { createDeliveries, type Deliver } from "../../deliver/deliveries.ts";
+import { createDispatcher } from "../../deliver/dispatcher.ts";
+import { createEventCache, type EventCache } from "../../deliver/event-cache.ts";
+import { createExpand } from "../../deliver/expand-fanout.ts";
+import { failureEvent } from "../../deliver/failure-event.ts";
+import { withFanouts } from "../../deliver/fanout-slots.ts";
+import { createInFlight } from "../../deliver/in-flight.ts";
+import { createRateLimit } from "../../deliver/rate-limit.ts";
+import { createRetryAfter } from "../../deliver/retry-after.ts";
+import { createSend } from "../../deliver/send.ts";
+import { createSlots } from "../../deliver/slots.ts";
+import { createSweeper } from "../../deliver/sweeper.ts";
+import { createTestEvent } from "../../deliver/test-event.ts";
+import { createAttemptSearch } from "../../history/attempt-search.ts";
+import { createAttemptHistory } from "../../history/attempts.ts";
+import { createHistory } from "../../history/events.ts";
+import { ordinals } from "../../model/ids.ts";
+import { isFanoutQueue } from "../../model/keys.ts";
+import { seldom } from "../../model/seldom.ts";
+import type { Metrics } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { createPublisher } from "../../publish/accept.ts";
+import { createNoticeWatch } from "../../publish/notice-watch.ts";
+import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
+import { createDamageReport } from "../../records/damage.ts";
+import { createDeliveryReader } from "../../records/delivery-view.ts";
+import { createEndings } from "../../records/endings.ts";
+import { erasedAmong } from "../../records/erased-id.ts";
+import { createRecipients } from "../../records/recipients.ts";
+import { countWaiting } from "../../records/sequence-rows.ts";
+import { createSubscriptionCache } from "../../records/subscription-cache.ts";
+import { createWideStatus } from "../../records/wide-status.ts";
+import { createPendingDeliveries, type PendingDeliveries } from "../../replay/pending.ts";
+import { createReplay, type Replay } from "../../replay/replay.ts";
+import { createReplayJob } from "../../replay/replay-job.ts";
+import { createEndTurns } from "../../retention/end-turns.ts";
+import { createEventErasure } from "../../retention/erase-event.ts";
+import { createKeyErasure } from "../../retention/erase-key.ts";
+import { createWideRemoval } from "../../retention/remove-wide.ts";
+import { createRetention } from "../../retention/retention.ts";
+import { createSigner } from "../../signing/signer.ts";
+import { createStatsCollector } from "../../stats/collect.ts";
+import { createStatsQuery } from "../../stats/query.ts";
+import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
+import { ALL_EVENTS, createClusterMessages, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
+import { createNotifyTargets } from "../../subscriptions/notify-targets.ts";
+import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
+import { createEventChecks } from "../event-types/event-checks.ts";
+import { isFirst } from "../threads/node-thread.ts";
+import { transforming as createTransforming } from "../transforms/transforms.ts";
+import { watchedFeed } from "./live-feed.ts";
+import { createObservers, wrapped } from "./observers.ts";
+import { portsOf, type GivenPorts, type PathPorts } from "./ports.ts";
+import { createCatalogue } from "./reload.ts";
+
+/** Waits that one node holds at once; beyond it they go back to the queue. */
+const MOST_HELD = 1_000;
+/** How long a rotation waits for attempts that the old secret alone has signed, ms. */
+const ROTATION_MS = 2_000;
+
+type Published = PathPorts & ReturnType<typeof composePublish>;
+type Sent = Published & ReturnType<typeof composeSend>;
+type Delivered = Sent & ReturnType<typeof composeDeliver>;
+/** Every part of the path by name, its ports included. */
+export type DeliveryPath = Delivered & ReturnType<typeof composeRecords>;
+
+/** Builds every part of the path. Nothing runs and nothing is read before a part is started. */
+export function composePath(given: GivenPorts): DeliveryPath {
+  const ports = portsOf(given);
+  const published = { ...ports, ...composePublish(ports) };
+  const sent = { ...published, ...composeSend(published) };
+  const delivered = { ...sent, ...composeDeliver(sent) };
+  const path = { ...delivered, ...composeRecords(delivered) };
+  // Two arrows lead back up, and both are drawn here. What happens is reported to parts that report to others themselves;
+  path.observer.connect([
+    { name: "event cache", observer: { accepted: path.eventCache.put } },
+    { name: "circuit breaker", observer: path.circuitBreaker },
+    { name: "live feed", observer: path.liveFeed },
+    { name: "stats", observer: path.statsCollector },
+    ...path.observers,
+  ]);
+  // and a changed subscription reaches the parts that were built from the subscriptions.
+  path.cluster.setActions(clusterActions(path));
+  return path;
+}
+
+/** From a published event to its stored deliveries. */
+function composePublish(ports: PathPorts) {
+  const { plan, storage, clock, log, metrics, fanoutBounds } = ports;
+  const base = { storage, clock, log, metrics };
+  const catalogue = createCatalogue(plan, ports.eventChecks, (types) => createEventChecks(types, base), log);
+  const auditTrail = createAuditTrail(base);
+  const damaged = createDamageReport(base);
+  const subscriptionCache = createSubscriptionCache(storage, damaged);
+  const recipients = createRecipients(storage);
+  const eventCache = watchedCache(storage);
+  const observer = createObservers(log);
+  const liveFeed = watchedFeed(ports);
+  const waitingInAll = seldom(() => countWaiting(storage), clock);
+  const statsCollector = createStatsCollector({
+    ...base,
+    // What waits for its turn counts as pending too, which only ordered subscriptions have.
+    async waiting(keyId, id) {
+      if (keyId === undefined || id === undefined) return await waitingInAll();
+      const ordered = (await subscriptionCache.get(keyId, id))?.ordered === true;
+      return ordered ? await countWaiting(storage, keyId, id) : 0;
+    },
+  });
+  const publisher = createPublisher({
+    ...base,
+    subscriptionCache,
+    events: catalogue.now,
+    checks: catalogue.checks,
+    maxPending: plan.intake.maxPending,
+    maxPendingPerKey: plan.intake.maxPendingPerKey,
+    reserveBytes: plan.intake.reserveBytes,
+    fanout: fanoutBounds,
+    accepted: observer.accepted,
+    filtered: statsCollector.filtered,
+    failed: statsCollector.failed,
+  });
+  const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
+  return { ...read, auditTrail, observer, liveFeed, statsCollector, publisher };
+}
+
+/** Returns a cache of events that what is erased leaves, whichever node erased it. */
+function watchedCache(storage: Storage): EventCache {
+  const cache = createEventCache(storage);
+  storage.watch((keys) => {
+    const erased = erasedAmong(keys);
+    if (erased === "all") cache.forget();
+    else for (const ordinal of erased) cache.forget(ordinal);
+  });
+  return cache;
+}
+
+/** One signed request, and what knows of those under way. */
+function composeSend(above: Published) {
+  const { plan, storage, clock, log, metrics, keys, transports, transportOf, transforms } = above;
+  const { catalogue, subscriptionCache, recipients, statsCollector, publisher, damaged } = above;
+  const repeated = plan.signature.headers;
+  const signer = createSigner({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
+  const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs });
+  const inFlight = createInFlight(
+    wrapped(above.observers, (one) => one.wrapSend, bare),
+    clock,
+  );
+  const { send } = inFlight;
+  const transform = createTransforming(transforms, clock);
+  const testEvent = createTestEvent({ send, subscriptionCache, transform, clock });
+  const cluster = createClusterMessages(storage.nodes, log);
+  const endings = createEndings({ storage, recipients, statsCollector, log, metrics });
+  const subscriptions = createSubscriptions({
+    ...{ storage, clock, metrics, keys, endings, repeated },
+    registerUrl: checkUrl(transports, above.guard),
+    takesCredentials: takesCredentials(transports),
+    retry: plan.retry,
+    perKey: plan.subscriptions.perKey,
+    events: catalogue.now,
+    transforms: () => transforms?.names() ?? [],
+    abort: (id) => cluster.ask("stop", id),
+    drain: (id) => cluster.announce("quiet", id),
+    revive: (id) => cluster.announce("revive", id),
+    known: (id) => cluster.announce("known", id),
+    notice: publisher.notices.prepare,
+  });
+  return { signer, inFlight, transform, testEvent, cluster, endings, subscriptions };
+}
+
+/** From a due delivery to its stored outcome. */
+function composeDeliver(above: Sent) {
+  const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
+  const { observer, publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
+  const base = { storage, clock, log, metrics };
+  const { queue } = storage;
+  const { concurrency, perSubscription, holdMs } = plan.delivery;
+  // A hold that cannot be lifted ends by itself.
+  const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
+  const slots = createSlots({ total: concurrency, perSubscription, clock, lift });
+  const retryAfter = createRetryAfter(clock);
+  const away = createAway({ transportOf, queue, clock, log, metrics });
+  const circuitBreaker = createCircuitBreaker({
+    ...base,
+    options: plan.health,
+    disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
+    commitWith: publisher.notices.commitWith,
+  });
+  const statsQuery = createStatsQuery({
+    ...{ storage, clock, subscriptionCache },
+    collector: statsCollector,
+    health: circuitBreaker,
+  });
+  const deliver = createDeliveries({
+    ...{ ...base, recipients, subscriptionCache, eventCache, slots, away, transform },
+    send: inFlight.send,
+    random: Math.random,
+    retry: plan.retry,
+    holdMs,
+    mostHeld: MOST_HELD,
+    gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
+    // The breaker takes what it lets through for its probe: it comes after the receiver's own Retry-After.
+    pauses: [retryAfter.admit, away.admit, circuitBreaker.admit],
+    rateLimit: createRateLimit(clock, thread?.count).admit,
+    left: circuitBreaker.left,
+    attempted: observer.attempted,
+    failed: statsCollector.failed,
+    failureEvent: failureEvent(publisher),
+    // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
+    retryAfter: (id, ms) => void cluster.announce("pause", id, ms),
+  });
+  const expand = createExpand({
+    ...{ ...base, eventCache, recipients },
+    page: above.fanoutBounds.page,
+    written: statsCollector.matched,
+    failed: statsCollector.failed,
+  });
+  const either: Deliver = (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest);
+  const dispatcher = createDispatcher({
+    queue,
+    slots: withFanouts(slots),
+    perSubscription,
+    deliver: either,
+    clock,
+    log,
+  });
+  const sweeper = createSweeper({ storage, endings, clock, log });
+  return { slots, retryAfter, away, circuitBreaker, statsQuery, dispatcher, sweeper };
+}
+
+/** What reads, replays and removes stored events, and what reports the states of the relay. */
+function composeRecords(above: Sent) {
+  const { plan, storage, clock, log, metrics, thread, subscriptionCache, recipients } = above;
+  const { publisher, endings, subscriptions, cluster } = above;
+  const records = { storage, clock, subscriptionCache, recipients };
+  const replay = createReplay({ ...records, endings });
+  const pending = createPendingDeliveries(records);
+  const wide = createWideRemoval({
+    storage,
+    wideStatus: createWideStatus({ storage, recipients, read: createDeliveryReader(records) }),
+    due: (lines) => storage.queue.add(lines),
+  });
+  const eventErasure = createEventErasure({
+    ...{ storage, clock, log, wide },
+    endTurns: createEndTurns({
+      ...{ storage, subscriptionCache, clock },
+      cancel: (...which) => pending.cancel(...which, []),
+    }),
+    forget: (ordinal) => cluster.announce("erased", ordinal),
+  });
+  const ordinal = ordinals(() => clock.now());
+  const keyErasure = createKeyErasure({
+    ...{ storage, clock, log, wide },
+    events: eventErasure,
+    removeSubscription: subscriptions.remove,
+    forgetAll: () => cluster.announce("erased", ALL_EVENTS),
+    audit: (keyId, actor, line) => auditChange(keyId, ordinal(), actor, clock.now(), line),
+  });
+  const rules = (plan.jobs ?? []).filter((job) => job.name === "retention");
+  const base = { storage, clock, log };
+  return {
+    history: createHistory(records),
+    attemptHistory: createAttemptHistory(records),
+    attemptSearch: createAttemptSearch(records),
+    replay: countedReplay(replay, metrics, "api"),
+    pendingDeliveries: countedPending(pending, metrics),
+    replayJob: createReplayJob({ ...records, replay: countedReplay(replay, metrics, "job") }),
+    eventErasure,
+    keyErasure,
+    retention: createRetention({ ...records, log, metrics, rules }),
+    /** Finds what only a look from time to time shows, and reports it. */
+    noticeWatch: createNoticeWatch({
+      ...{ ...base, subscriptionCache, notices: publisher.notices },
+      bounds: plan.notify,
+      first: isFirst(thread),
+    }),
+    /** Keeps the subscriptions that the config names for the operator. */
+    notifyTargets: createNotifyTargets({ ...base, subscriptions, targets: plan.notify.to }),
+  };
+}
+
+/** Counts the deliveries that a replay moves, by who asked for it. */
+function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job"): Replay {
+  const count = (moved: number): void => {
+    if (moved > 0) metrics.count("deliveries_replayed", { by }, moved);
+  };
+  return {
+    async event(keyId, eventId, options) {
+      const moved = await replay.event(keyId, eventId, options);
+      count(moved);
+      return moved;
+    },
+    async failed(options) {
+      const result = await replay.failed(options);
+      count(result.replayed);
+      return result;
+    },
+  };
+}
+
+const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDeliveries => ({
+  tryNow: pending.tryNow,
+  async cancel(...args) {
+    await pending.cancel(...args);
+    metrics.count("deliveries", { outcome: "cancelled" });
+  },
+});
+
+/** What this node does when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
+function clusterActions(path: Delivered): ClusterActions {
+  const { eventCache, signer, inFlight, dispatcher, testEvent, transports, retryAfter, circuitBreaker, log } = path;
+  return {
+    quiet(id) {
+      signer.rotated(id);
+      return inFlight.drain(id, ROTATION_MS);
+    },
+    async stop(id) {
+      await Promise.all([dispatcher.abort(id), testEvent.abort(id)]);
+      for (const transport of transports) transport.forget?.(id);
+      retryAfter.forget(id);
+      // The subscription is deleted even when this cannot be stored now.
+      await circuitBreaker.forget(id).catch((error: unknown) =>
+        log.warn("the stored health of a deleted subscription was not removed", {
+          subscriptionId: id,
+          error: String(error),
+        }),
+      );
+    },
+    async revive(id) {
+      retryAfter.forget(id);
+      await circuitBreaker.forget(id);
+    },
+    probe: (id) => circuitBreaker.probe(id),
+    pause: async (id, ms) => retryAfter.note(id, ms),
+    async erased(ordinal) {
+      eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
+    },
+  };
+}
