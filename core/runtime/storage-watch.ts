@@ -3,7 +3,7 @@ import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import { bound } from "./bound.ts";
+import { bound } from "./plugin/walled.ts";
 
 /** The same storage, with `commit` and `queue.settle` timed and counted. */
 export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics): Storage {

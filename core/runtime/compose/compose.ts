@@ -114,7 +114,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
   };
 }
 
-/** What a start has built once the ports are open. */
+/** The parts that a start builds once the ports are open. */
 type Built = Awaited<ReturnType<typeof build>>;
 
 async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: Lifecycle["state"]) {
@@ -123,7 +123,9 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
   const surroundings = { ...ports, plan, clock, log, metrics, thread };
   const path = composePath({ ...surroundings, transforms, eventChecks });
-  const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run: runJob(path), log, clock });
+  const run = (job: Job, signal: AbortSignal): Promise<number> =>
+    job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
+  const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
   const gateway = composeGateway(surroundings);
   const readiness = () => readParts(ports, plan, state(), thread);
   const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness });
@@ -193,14 +195,3 @@ function transformsOf(plan: Plan, { hide }: OpenPorts, around: SetupContext): Tr
   const { transformLimits: limits, delivery } = plan;
   return createTransforms({ spawn, names, limits, concurrency: delivery.concurrency, hide, clock, log, metrics });
 }
-
-const runJob =
-  ({ replayJob, retention }: DeliveryPath) =>
-  async (job: Job, signal: AbortSignal): Promise<number> => {
-    switch (job.name) {
-      case "replay":
-        return await replayJob(job, signal);
-      case "retention":
-        return await retention.run(job, signal);
-    }
-  };

@@ -1,4 +1,4 @@
-/** What Prometheus reads: `GET /metrics`, and the gauges that are read with it: backlog, leases, readiness, space. */
+/** Serves `GET /metrics`, and refreshes the gauges that it shows: backlog, leases, readiness, space. */
 import { statfs } from "node:fs/promises";
 import { createApp, type AppDeps } from "../../api/http/app.ts";
 import { isReady } from "../../api/resources/health.ts";

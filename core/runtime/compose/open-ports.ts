@@ -27,7 +27,7 @@ const START_MS = 120_000;
 /** Least time that a plug-in gets to let go. */
 const LEAST_MS = 50;
 
-/** What is open after a start. */
+/** The ports that are open after a start. */
 export type OpenPorts = Awaited<ReturnType<typeof openPorts>>;
 
 interface Ports {

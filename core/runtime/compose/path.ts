@@ -1,7 +1,7 @@
 /** Composes the delivery path from top to bottom: each part from those above it, from accepting an event to removing it. */
 import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
-import { createDeliveries, type Deliver } from "../../deliver/deliveries.ts";
+import { createDeliveries } from "../../deliver/deliveries.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
 import { createEventCache, type EventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
@@ -87,7 +87,7 @@ export function composePath(given: GivenPorts): DeliveryPath {
   return path;
 }
 
-/** From a published event to its stored deliveries. */
+/** Composes the way from a published event to its stored deliveries. */
 function composePublish(ports: PathPorts) {
   const { plan, storage, clock, log, metrics, fanoutBounds } = ports;
   const base = { storage, clock, log, metrics };
@@ -137,17 +137,15 @@ function watchedCache(storage: Storage): EventCache {
   return cache;
 }
 
-/** One signed request, and what knows of those under way. */
+/** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
 function composeSend(above: Published) {
   const { plan, storage, clock, log, metrics, keys, transports, transportOf, transforms } = above;
   const { catalogue, subscriptionCache, recipients, statsCollector, publisher, damaged } = above;
   const repeated = plan.signature.headers;
   const signer = createSigner({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
   const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs });
-  const inFlight = createInFlight(
-    wrapped(above.observers, (one) => one.wrapSend, bare),
-    clock,
-  );
+  const outermost = wrapped(above.observers, (one) => one.wrapSend, bare);
+  const inFlight = createInFlight(outermost, clock);
   const { send } = inFlight;
   const transform = createTransforming(transforms, clock);
   const testEvent = createTestEvent({ send, subscriptionCache, transform, clock });
@@ -170,7 +168,7 @@ function composeSend(above: Published) {
   return { signer, inFlight, transform, testEvent, cluster, endings, subscriptions };
 }
 
-/** From a due delivery to its stored outcome. */
+/** Composes the way from a due delivery to its stored outcome. */
 function composeDeliver(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
   const { observer, publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
@@ -188,11 +186,8 @@ function composeDeliver(above: Sent) {
     disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
     commitWith: publisher.notices.commitWith,
   });
-  const statsQuery = createStatsQuery({
-    ...{ storage, clock, subscriptionCache },
-    collector: statsCollector,
-    health: circuitBreaker,
-  });
+  const figures = { collector: statsCollector, health: circuitBreaker };
+  const statsQuery = createStatsQuery({ storage, clock, subscriptionCache, ...figures });
   const deliver = createDeliveries({
     ...{ ...base, recipients, subscriptionCache, eventCache, slots, away, transform },
     send: inFlight.send,
@@ -217,20 +212,16 @@ function composeDeliver(above: Sent) {
     written: statsCollector.matched,
     failed: statsCollector.failed,
   });
-  const either: Deliver = (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest);
   const dispatcher = createDispatcher({
-    queue,
+    ...{ queue, perSubscription, clock, log },
     slots: withFanouts(slots),
-    perSubscription,
-    deliver: either,
-    clock,
-    log,
+    deliver: (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest),
   });
   const sweeper = createSweeper({ storage, endings, clock, log });
   return { slots, retryAfter, away, circuitBreaker, statsQuery, dispatcher, sweeper };
 }
 
-/** What reads, replays and removes stored events, and what reports the states of the relay. */
+/** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */
 function composeRecords(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, subscriptionCache, recipients } = above;
   const { publisher, endings, subscriptions, cluster } = above;
@@ -242,12 +233,10 @@ function composeRecords(above: Sent) {
     wideStatus: createWideStatus({ storage, recipients, read: createDeliveryReader(records) }),
     due: (lines) => storage.queue.add(lines),
   });
+  const cancel: Parameters<typeof createEndTurns>[0]["cancel"] = (...which) => pending.cancel(...which, []);
+  const endTurns = createEndTurns({ storage, subscriptionCache, clock, cancel });
   const eventErasure = createEventErasure({
-    ...{ storage, clock, log, wide },
-    endTurns: createEndTurns({
-      ...{ storage, subscriptionCache, clock },
-      cancel: (...which) => pending.cancel(...which, []),
-    }),
+    ...{ storage, clock, log, wide, endTurns },
     forget: (ordinal) => cluster.announce("erased", ordinal),
   });
   const ordinal = ordinals(() => clock.now());
@@ -308,7 +297,7 @@ const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDe
   },
 });
 
-/** What this node does when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
+/** Acts on this node when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
 function clusterActions(path: Delivered): ClusterActions {
   const { eventCache, signer, inFlight, dispatcher, testEvent, transports, retryAfter, circuitBreaker, log } = path;
   return {

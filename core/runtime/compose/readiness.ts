@@ -1,17 +1,9 @@
 /** Says which parts of the relay are ready: asked at each probe, so every part answers from what it knows. */
 import type { HealthPart } from "../../api/resources/health.ts";
-import type { Auth } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Storage } from "../../ports/storage.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
 import type { OpenPorts } from "./open-ports.ts";
-
-/** What readiness reads of the ports. */
-interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents"> {
-  readonly storage: Pick<Storage, "status">;
-  readonly auth: Pick<Auth, "ready">;
-}
 
 type Parts = Readonly<Record<string, HealthPart>>;
 /** Never rejects. */
@@ -37,7 +29,7 @@ function namesOf(kind: string, plugins: readonly { readonly name: string }[]): r
 
 /** The state of each plug-in of this thread that says anything of it, or has failed within the last minute. */
 export function pluginParts(
-  { sources, transports, hide, incidents }: Pick<ReadinessPorts, "sources" | "transports" | "hide" | "incidents">,
+  { sources, transports, hide, incidents }: Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents">,
   plan: Pick<Plan, "sources" | "transports" | "server">,
 ): Parts {
   const parts: Record<string, HealthPart> = {};
@@ -61,7 +53,7 @@ export function pluginParts(
  * failed within the last minute has one. Never rejects.
  */
 export async function readiness(
-  ports: ReadinessPorts,
+  ports: OpenPorts,
   plan: Pick<Plan, "sources" | "transports" | "server">,
   state: ReturnType<Lifecycle["state"]>,
   thread?: ThreadPlace,

@@ -41,16 +41,11 @@ interface ServedParts {
   readonly readiness: ReadParts;
 }
 
-interface Served {
-  /** Of the plug-in; where there is a portal it takes the portal's links, too. */
-  readonly auth: Auth;
-  readonly operations: readonly AnyOperation[];
-  /** All routes that are no operations. */
-  readonly routes: readonly Route[];
-}
-
-/** @throws StartError 78 when two serve the same route */
-export function composeServed(parts: ServedParts): Served {
+/**
+ * Returns the operations, all other routes, and the auth, which takes the portal's links too where there is a portal.
+ * @throws StartError 78 when two serve the same route
+ */
+export function composeServed(parts: ServedParts) {
   const { auth, portal } = composePortal(parts);
   const operations = composeOperations(parts, auth, portal);
   return { auth, operations, routes: composeRoutes(parts, auth, operations) };
@@ -63,17 +58,10 @@ function composeOperations(
 ) {
   const { transports, cluster, statsQuery } = path;
   return createOperations({
-    storage: path.storage,
-    clock: path.clock,
-    keys: path.keys,
+    ...path,
     auth,
-    log: path.log,
-    subscriptionCache: path.subscriptionCache,
-    subscriptions: path.subscriptions,
-    history: path.history,
     attempts: path.attemptHistory,
     searchAttempts: path.attemptSearch,
-    replay: path.replay,
     pending: path.pendingDeliveries,
     publish: (request, also) =>
       wrapped(
@@ -124,7 +112,7 @@ function originOf({ req }: Call): string {
   return `${plain ? "http" : "https"}://${host}`;
 }
 
-/** What `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */
+/** Returns what `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */
 async function relayStatus(
   { plan, storage, dispatcher, thread }: DeliveryPath,
   state: ReturnType<Lifecycle["state"]>,
@@ -201,7 +189,7 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
 }
 
 interface Server {
-  /** Of the plug-in. */
+  /** The plug-in's. */
   readonly name: string;
   readonly routes?: readonly Pick<Route, "method" | "path">[] | undefined;
 }

@@ -1,6 +1,6 @@
 /** What plug-ins are handed before there are keys and limits: the way out, secret options, the folders. */
 import { readFile } from "node:fs/promises";
-import { createGuard, type Guard } from "../../guard/index.ts";
+import { createGuard } from "../../guard/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Keys } from "../../ports/plugin.ts";
@@ -26,16 +26,6 @@ export interface SetupContext {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-interface Surroundings {
-  readonly guard: Guard;
-  /** PEM certificates that are trusted beside the system's. */
-  readonly ca: string | undefined;
-  readonly bare: ContextParts;
-  /** The text with every secret option of a plug-in masked. */
-  readonly hide: (text: string) => string;
-  close(): Promise<void>;
-}
-
 const refuse = (what: string) => (): never => {
   throw new Error(`a storage is set up before there are ${what}`);
 };
@@ -43,37 +33,24 @@ const noKeys = refuse("keys");
 const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
 
 /** @throws StartError when the data folder cannot be made, or the authorities not be read */
-export async function openSurroundings(
-  plan: Plan,
-  { env = process.env, ...around }: Omit<SetupContext, "thread" | "transforms">,
-): Promise<Surroundings> {
+export async function openSurroundings(plan: Plan, { env = process.env, clock, log, metrics }: SetupContext) {
   const { dataDir, configDir } = plan;
   makeDataDir(dataDir);
   const secrets = createSecretOptions({ env, configDir });
   const { hide } = secrets;
-  around.log.hideWith(hide);
+  log.hideWith(hide);
   const { storage, sources, transports, observers, auth } = plan;
-  for (const plugin of [storage, ...observers, ...transports, auth, ...sources])
-    around.metrics.declare(plugin.metrics ?? []);
+  for (const plugin of [storage, ...observers, ...transports, auth, ...sources]) metrics.declare(plugin.metrics ?? []);
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
-  const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
+  const guard = createGuard({ ...plan.guard, ca, clock });
   const outbound = createFetch(guard.connect);
-  return {
-    guard,
-    ca,
-    hide,
-    bare: {
-      ...around,
-      connect: guard.connect,
-      fetch: outbound.fetch,
-      keys: NO_KEYS,
-      guess: refuse("limits"),
-      secrets,
-      dataDir,
-      configDir,
-    },
-    close: () => outbound.dispose(),
-  };
+  const keys = NO_KEYS;
+  const guess = refuse("limits");
+  const { connect } = guard;
+  const { fetch } = outbound;
+  const bare: ContextParts = { clock, log, metrics, connect, fetch, keys, guess, secrets, dataDir, configDir };
+  // `hide` masks every secret option of a plug-in in a text; `ca` are PEM certificates that are trusted beside the system's.
+  return { guard, ca, hide, bare, close: () => outbound.dispose() };
 }
 
 /** Makes the folder (mode 0700), durably; an existing one stays as it is. @throws StartError 78 */
