@@ -19,7 +19,7 @@ import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { everyEntry } from "../records/every-entry.ts";
 
-export interface CircuitBreaker {
+interface CircuitBreaker {
   /** Loads what outlives a restart: since when each subscription has only failed. */
   start(): Promise<void>;
   /** Returns how long an attempt of this delivery must wait, ms; `undefined`: it may be made now. */

@@ -32,7 +32,7 @@ const OVER = new Error("over");
 
 const nextTurn = (): Promise<void> => new Promise((turned) => void setImmediate(turned));
 
-export interface Dispatcher {
+interface Dispatcher {
   start(): void;
   /** Stops claiming. Resolves when nothing is under way; after `graceMs` it aborts the rest, which goes back uncounted. */
   stop(graceMs: number): Promise<void>;

@@ -3,7 +3,7 @@ import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Send } from "./send.ts";
 
-export interface InFlight {
+interface InFlight {
   readonly send: Send;
   /**
    * Resolves when every attempt of the subscription that this node has in flight now has ended, at the latest after

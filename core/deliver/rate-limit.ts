@@ -9,7 +9,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createPacer, type Pacer } from "../records/pacer.ts";
 
-export interface RateLimit {
+interface RateLimit {
   /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
   admit(sub: Pick<Subscription, "id" | "rateLimit">): MaybePromise<number | undefined>;
 }

@@ -7,7 +7,7 @@ import { setNewest } from "../model/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
-export interface RetryAfter {
+interface RetryAfter {
   /** Starts a pause of this length; the latest one counts. */
   note(subscriptionId: string, ms: number): void;
   /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */

@@ -20,7 +20,7 @@ const LOOK_MS = 1_800_000;
 /** Most lines that are remembered. The others have their turn when these are gone. */
 const MOST = 10_000;
 
-export interface Sweeper {
+interface Sweeper {
   /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
   start(): Promise<void>;
   stop(): Promise<void>;

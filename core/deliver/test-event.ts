@@ -29,7 +29,7 @@ interface Example {
   readonly data: unknown;
 }
 
-export interface SendTestEvent {
+interface SendTestEvent {
   /**
    * Affects neither health nor circuit breaker, and is never retried.
    * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours

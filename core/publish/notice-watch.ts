@@ -22,7 +22,7 @@ interface PendingBounds {
   readonly pendingPerKey: number;
 }
 
-export interface NoticeWatch {
+interface NoticeWatch {
   start(): void;
   stop(): Promise<void>;
   /** Looks once. @throws StorageError */

@@ -32,7 +32,7 @@ const BEAT = 100;
 const SKEW_MS = 60_000;
 
 /** Replays `failed`/`exhausted` deliveries of active subscriptions. @returns how many were moved */
-export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Promise<number>;
+type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Promise<number>;
 
 export function createReplayJob(deps: {
   readonly storage: Pick<Storage, "range">;

@@ -21,7 +21,7 @@ import { createCautiousNow } from "../model/cautious-now.ts";
 import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
-export interface Retention {
+interface Retention {
   /** Judges what has become old enough since the last run. @returns how many events were deleted */
   run(options: RetentionOptions, signal: AbortSignal): Promise<number>;
 }

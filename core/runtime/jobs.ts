@@ -8,7 +8,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { Job } from "../ports/plan.ts";
 import { tryCommit } from "../records/optimistic-update.ts";
 
-export interface Jobs {
+interface Jobs {
   start(): void;
   /** Wakes nothing more; resolves when the running jobs have ended. */
   stop(): Promise<void>;

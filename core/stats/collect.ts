@@ -15,7 +15,7 @@ import { newLive, type Live } from "./live.ts";
 import * as tally from "./bucket.ts";
 import type { CountedRefusal, StatsBucket } from "./bucket.ts";
 
-export interface StatsDeps {
+interface StatsDeps {
   readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Clock;
   readonly log: Log;

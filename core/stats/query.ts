@@ -81,7 +81,7 @@ const MOST_GLANCES = 1_000;
 /** Those whose state is read at the same time. */
 const GLANCES_AT_ONCE = 50;
 
-export interface StatsQuery {
+interface StatsQuery {
   /** @param subscriptionId charts only that one; the list shows all */
   ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;

@@ -33,7 +33,7 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
   erased: { mostMs: SILENT_MS, silentMs: SILENT_MS },
 };
 
-export interface ClusterMessages {
+interface ClusterMessages {
   /** Sets what this node does at each message, its own included. Called once, before the first message. */
   setActions(actions: ClusterActions): void;
   /**

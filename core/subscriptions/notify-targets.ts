@@ -18,7 +18,7 @@ const FROM_CONFIG = "notify.to of the relay's config";
 /** How soon it is tried again, when a name was not found or the storage was away, ms. */
 const AGAIN_MS = 30_000;
 
-export interface NotifyTargets {
+interface NotifyTargets {
   /** Begins, and tries again until all targets are as wanted. */
   start(): void;
   stop(): Promise<void>;

@@ -13,7 +13,7 @@ export interface NamedObserver {
 
 type Hook = "accepted" | "attempted" | "refused";
 
-export interface Observers extends Required<Pick<Observer, Hook>> {
+interface Observers extends Required<Pick<Observer, Hook>> {
   /** Sets the list. Called once, when all parts are composed: some of them are observers and report to the others. */
   connect(observers: readonly NamedObserver[]): void;
 }

@@ -20,7 +20,7 @@ export const reloadable = ({ limits, abuse, events, eventTypes, transforms, log 
 });
 
 /** The event names that may be published now. */
-export interface Catalogue {
+interface Catalogue {
   /** `undefined`: every well-formed name. The same list until it is replaced. */
   readonly now: () => readonly string[] | undefined;
   /** What is known of the types, by name. The same object until it is replaced. */

@@ -23,7 +23,7 @@ interface Rekeyed {
   readonly unreadable: readonly string[];
 }
 
-export interface Rekey {
+interface Rekey {
   /** Starts a rekey, or joins the running one; resolves at its end, or after `waitMs` with its progress. */
   run(actor: Actor): Promise<Rekeyed>;
   /** Stops the running rekey. What is sealed stays sealed, and the next run continues. */

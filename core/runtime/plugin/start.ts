@@ -10,7 +10,7 @@ const EX_UNAVAILABLE = 69;
 const EX_CONFIG = 78;
 
 /** What a start has around it. Without a clock it is waited for without an end. */
-export interface Starting {
+interface Starting {
   /** Masks secrets in what is thrown. */
   readonly hide?: (text: string) => string;
   readonly clock?: Clock;
