@@ -39,22 +39,20 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     settle: settleEach(({ claim }) => claim, settleOn),
   });
 
+  /** What cannot be noted would hold up the offset of all behind it: the session begins again at what is committed. */
   async function settleOn(claim: Claim, settled: readonly Settled<KafkaMessage>[]): Promise<void> {
     const done: KafkaMessage["original"][] = [];
-    for (const { message, fate } of settled) {
-      if (fate.kind === "returned") continue;
-      if (fate.kind === "poison") await orRestart(claim, deadLetters.setAside(message, fate));
-      done.push(message.original);
-    }
-    await orRestart(claim, claim.end(done));
-  }
-
-  /** What cannot be noted would hold up the offset of all behind it: the session begins again at what is committed. */
-  async function orRestart(claim: Claim, work: Promise<void>): Promise<void> {
-    await work.catch((error: unknown) => {
+    try {
+      for (const { message, fate } of settled) {
+        if (fate.kind === "returned") continue;
+        if (fate.kind === "poison") await deadLetters.setAside(message, fate);
+        done.push(message.original);
+      }
+      await claim.end(done);
+    } catch (error) {
       claim.stream.destroy(error as Error);
       throw firstOf(error);
-    });
+    }
   }
 
   async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
@@ -90,12 +88,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
       // One stream for each time that the group is dealt out: it begins at what is committed, and holds nothing of before.
       const deal = async (): Promise<void> => {
         const before = claim;
-        const stream = await consumer.consume({
-          topics: [...topics],
-          mode: "committed",
-          fallbackMode: from,
-          autocommit: false,
-        });
+        const stream = await consumer.consume({ topics: [...topics], mode: "committed", fallbackMode: from });
         claim = createClaim(consumer, stream, sameTopics);
         void take(claim, ids).catch(failed.reject);
         // The new stream comes first: a consumer without any leaves its topics, and the group would be dealt out again.
@@ -107,16 +100,14 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
         giveUp();
         dealing = dealing.then(deal).catch(failed.reject);
       });
-      const ending = AbortSignal.any([over.signal, stopping]);
       let dealt = [...first.topics.values()].reduce((sum, { partitionsCount }) => sum + partitionsCount, 0);
-      await watchBacklog(ctx, reading.source, ending, async () => {
+      await watchBacklog(ctx, reading.source, AbortSignal.any([over.signal, stopping]), async () => {
         const { waiting, partitions } = await backlogOf(consumer, topics, from);
         // The client does not look for partitions that are added: the group is dealt out again when its leader rejoins.
-        if (partitions !== dealt) {
-          giveUp();
-          await consumer.joinGroup({}).catch(failed.reject);
-          dealt = partitions;
-        }
+        if (partitions === dealt) return waiting;
+        giveUp();
+        await consumer.joinGroup({}).catch(failed.reject);
+        dealt = partitions;
         return waiting;
       });
     }

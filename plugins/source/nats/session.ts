@@ -1,5 +1,5 @@
 /** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
-import type { Consumer, ConsumerInfo } from "@nats-io/jetstream";
+import type { Consumer, ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
@@ -51,9 +51,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
     }
     const connection = await opening;
     const over = new AbortController();
-    const lost = connection.closed().then((error) => {
-      throw error ?? new Error("NATS has closed the connection");
-    });
+    const lost = connection.closed().then((why) => Promise.reject(why ?? new Error("NATS has closed the connection")));
     try {
       await Promise.race([lost, work(connection)]);
     } finally {
@@ -68,8 +66,6 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
       const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
       const info = await pulling.info(true);
       refuseUnfit(info);
-      const streamName = async (): Promise<string> =>
-        `${stream}-${Date.parse((await manager.streams.info(stream)).created).toString(36)}`;
       const ending = AbortSignal.any([over.signal, stopping]);
       const settlement = settlementOn(connection, options, library, {
         insist: (work) => stuck.insist(work, ending),
@@ -97,7 +93,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
           // All messages of a fetch are of one stream: the server ends it when the stream is deleted.
           let from: string | undefined;
           for await (const message of messages) {
-            from ??= await streamName();
+            from ??= nameOf(await manager.streams.info(stream));
             intake.offer([settlement.hold(readNats(message, from, settlement))]);
           }
           stopping.removeEventListener("abort", stop);
@@ -108,6 +104,9 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
 
   return connectedSource(intake, clock, session, stuck);
 }
+
+/** Returns a name that a stream made again under the same one does not have. */
+const nameOf = ({ config, created }: StreamInfo): string => `${config.name}-${Date.parse(created).toString(36)}`;
 
 const backlogOf = async (consumer: Consumer): Promise<number> => (await consumer.info()).num_pending;
 
