@@ -39,8 +39,8 @@ function inOrder(now: () => number): typeof connection {
       return Object.assign(client, { call: arrive });
     };
     return {
+      ...made,
       client: ordered(made.client),
-      driver: made.driver,
       subscriber: () => ordered(made.subscriber()),
       patient: () => ordered(made.patient()),
     };

@@ -1,9 +1,9 @@
 // How long Redis remembers a commit depends on no wall clock: a repeat after a lost answer must be known for one.
 import { expect, it } from "vitest";
 import type { Change } from "../../core/ports/storage.ts";
-import type { BatchCalls } from "../../plugins/storage/redis/batch-calls.ts";
+import type { Calls } from "../../plugins/storage/redis/calls.ts";
 import type { Channel } from "../../plugins/storage/redis/channel.ts";
-import { commits } from "../../plugins/storage/redis/commits.ts";
+import { createWriter } from "../../plugins/storage/redis/writer.ts";
 
 const change: Change = { op: "put", key: "meta:a", value: "x" };
 
@@ -11,11 +11,21 @@ const change: Change = { op: "put", key: "meta:a", value: "x" };
 function node(name: string) {
   const sets: string[] = [];
   const clock = { wallMs: 1_000_000_000, ranMs: 0, now: () => clock.wallMs, monotonic: () => clock.ranMs };
-  const step: BatchCalls = async (_, [, set]) => {
+  // Its set follows the two times, the kind, the number of arguments and the id.
+  const run: Calls["run"] = async (_, { 5: set }) => {
     sets.push(String(set));
-    return { end: "done", epoch: "" };
+    return [-1, [0, ""]];
   };
-  const { commit } = commits(step, clock, name, () => ({ epoch: "" }) as Channel);
+  const { commit } = createWriter({
+    calls: { run },
+    large: run,
+    clock,
+    now: () => "",
+    node: name,
+    flights: 1,
+    channel: () => ({ epoch: "" }) as Channel,
+    due: () => {},
+  });
   return { clock, sets, commit: () => commit([change]) };
 }
 

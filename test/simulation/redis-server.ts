@@ -220,11 +220,14 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
     rows: snapshot,
     async open(life) {
       const client = connect(life);
+      const clients = [client];
+      const another = (): Client => clients[clients.push(connect(life)) - 1] as Client;
       const made: RedisConnection = {
         client,
         driver: { getInstance: () => client } as unknown as RedisConnection["driver"],
-        subscriber: () => connect(life),
-        patient: () => connect(life),
+        subscriber: another,
+        patient: another,
+        end: () => clients.forEach((one) => one.disconnect()),
       };
       const plugin = redisAt(
         { url: "redis://simulated", prefix: PREFIX, leaseMs: LEASE_MS },

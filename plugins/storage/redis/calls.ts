@@ -1,10 +1,9 @@
 /** Calls Redis: each call ends within `CALL_MS` and reports what may have happened. */
-import { createHash } from "node:crypto";
 import { StorageError } from "../../../core/model/errors.ts";
+import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { CALL_MS, type Client, COMMAND_MS, withoutPlace } from "./connect.ts";
-import type { ExclusiveTurn } from "./exclusive-turn.ts";
-import { type Args, scriptArgs } from "./packed.ts";
+import { type Args, type Script, scriptArgs } from "./script.ts";
 
 /** Wait between tries while there is no connection, ms. */
 const AGAIN_MS = 40;
@@ -32,44 +31,81 @@ export function classifyError(error: unknown): Failure {
   return { kind: "lost", why };
 }
 
-/** A script, known to Redis by its hash. */
-export interface Script {
-  readonly text: string;
-  readonly sha: string;
-}
-export const script = (text: string): Script => ({ text, sha: createHash("sha1").update(text).digest("hex") });
-
-export interface CallOptions {
-  /** Whether running it twice is harmless: it is repeated after a lost answer. */
-  readonly repeatable: boolean;
-  /** Whether a lost answer leaves open if something was changed. */
-  readonly changes: boolean;
+interface CallOptions {
+  /** Whether running it twice is harmless: it is repeated after a lost answer. @default true */
+  readonly repeatable?: boolean;
+  /** Whether a lost answer leaves open if something was changed. @default false */
+  readonly changes?: boolean;
 }
 
 export interface Calls {
   /** Runs a script on `KEYS[1]`, the hash tag. @throws StorageError */
-  run(script: Script, args: Args, options: CallOptions): Promise<unknown>;
+  run(script: Script, args: Args, options?: CallOptions): Promise<unknown>;
   /** Any other command. @throws StorageError */
-  ask<T>(command: (client: Client) => Promise<T>, options: CallOptions): Promise<T>;
+  ask<T>(command: (client: Client) => Promise<T>, options?: CallOptions): Promise<T>;
 }
 
-/** Runs a script on `KEYS[1]`, the hash tag, once. */
-export type Evaluate = (script: Script, args: Args) => Promise<unknown>;
+/**
+ * Gives large commits a turn of their own, because Redis does nothing else while it runs one. A large commit is sent
+ * when this node's other calls have been answered; calls that come meanwhile wait here, where their time-out does not
+ * run.
+ */
+export class ExclusiveTurn {
+  readonly #under = new Set<Promise<unknown>>();
+  #shut: Promise<unknown> | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs this beside others of its kind, once no large call is at Redis. */
+  async shared<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#shut !== undefined) await this.#shut;
+    const own = work();
+    this.#under.add(own);
+    try {
+      return await own;
+    } finally {
+      this.#under.delete(own);
+    }
+  }
+
+  /** Runs this when no other call is under way, and lets none begin meanwhile. One at a time, in turn. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const own = this.#last.then(async () => {
+      const done = Promise.allSettled(this.#under).then(work);
+      this.#shut = done.catch(() => {});
+      try {
+        return await done;
+      } finally {
+        this.#shut = undefined;
+        // Waiting calls go before the next large one.
+        await new Promise((turned) => void setImmediate(turned));
+      }
+    });
+    this.#last = own.catch(() => {});
+    return own;
+  }
+}
+
+/** Sends a script, by its hash or its text, once. `longest`: how long it may take, ms, when that is not the usual. */
+export type Evaluate = (
+  command: "eval" | "evalsha",
+  sent: (string | number)[],
+  longest: number | undefined,
+) => Promise<unknown>;
 
 interface CallsOptions {
-  /** Another way to run a script. */
+  /** Another way to send a script. */
   readonly evaluate?: Evaluate;
   /** How long a script may take in all, ms, on a client without time-outs of its own. @default CALL_MS, on one with them */
   readonly patience?: (args: Args) => number;
-  /** Shut while a large commit of this node is at Redis. */
-  readonly gate?: ExclusiveTurn;
+  /** Keeps these calls apart from the large commits of this node. */
+  readonly turn?: ExclusiveTurn;
 }
 
 export function calls(
   client: Client,
   tag: string,
   clock: Clock,
-  { evaluate, patience: patienceOf, gate }: CallsOptions = {},
+  { evaluate = (command, sent) => client.call(command, sent), patience: patienceOf, turn }: CallsOptions = {},
 ): Calls {
   /** A call has timed out, and none has been answered since: other calls need not wait as long again. */
   let gone = false;
@@ -77,51 +113,21 @@ export function calls(
     gone = false;
   });
 
-  // In one list: a call with separate arguments ends with a RangeError when there are too many.
-  const once =
-    evaluate ??
-    (async (one: Script, args: Args): Promise<unknown> => {
-      const sent = scriptArgs(tag, args);
-      try {
-        return await client.call("evalsha", [one.sha, ...sent]);
-      } catch (error) {
-        if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-        return client.call("eval", [one.text, ...sent]);
-      }
-    });
-
-  async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
-    const over = new AbortController();
-    const late = clock.sleep(clock.now() + ms, over.signal).then(
-      () => {
-        throw new Error("no answer in time");
-      },
-      () => new Promise<never>(() => {}),
-    );
+  async function once(one: Script, args: Args, longest: number | undefined): Promise<unknown> {
+    const sent = scriptArgs(tag, args);
     try {
-      return await Promise.race([answer, late]);
-    } finally {
-      answer.catch(() => {});
-      late.catch(() => {});
-      over.abort();
-    }
-  }
-
-  async function ask<T>(command: () => Promise<T>, options: CallOptions, longest?: number): Promise<T> {
-    while (gate?.shut !== undefined) await gate.shut;
-    gate?.begin();
-    try {
-      return await insist(command, options, longest);
-    } finally {
-      gate?.end();
+      return await evaluate("evalsha", [one.sha, ...sent], longest);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      return evaluate("eval", [one.text, ...sent], longest);
     }
   }
 
   /** @param longest for a client without time-outs of its own */
   async function insist<T>(
     command: () => Promise<T>,
-    { repeatable, changes }: CallOptions,
-    longest: number | undefined,
+    { repeatable = true, changes = false }: CallOptions,
+    longest?: number,
   ): Promise<T> {
     let began = clock.monotonic();
     let stalls = 0;
@@ -134,41 +140,49 @@ export function calls(
       const tried = clock.monotonic();
       try {
         // The first try is bounded by the client's own timeout; later ones only have the time that is left.
-        const bounded = first && longest === undefined;
-        const left = first && longest !== undefined ? longest : began + patience - clock.monotonic();
-        const reply = bounded ? await command() : await within(left, command());
+        const bound = first ? longest : began + patience - tried;
+        const answer = command();
+        if (bound !== undefined && !(await within(clock, bound, answer))) throw new Error("no answer in time");
+        const reply = await answer;
         gone = false;
         return reply;
       } catch (error) {
         failure = classifyError(error);
       }
-      if (failure.kind === "full")
-        throw new StorageError(open ? "uncertain" : "full", `Redis is out of memory (${failure.why})`);
-      if (failure.kind === "broken")
-        throw new StorageError(open ? "uncertain" : "broken", `Redis refused a command (${failure.why})`);
-      if (failure.kind === "lost" && changes) open = true;
-      // This process was busy, not Redis silent: the answer may have been waiting here.
-      const tookMs = clock.monotonic() - tried;
-      if (failure.kind === "lost" && tookMs > STALLED_MS && longest === undefined && ++stalls <= STALLS)
-        began += tookMs;
-      // The next call must not wait behind an answer that may never come.
-      if (failure.kind === "lost" && longest !== undefined) client.disconnect(true);
-      idleSince = failure.kind === "lost" ? undefined : (idleSince ?? tried);
+      const { kind, why } = failure;
+      if (kind === "full" || kind === "broken") {
+        const what = kind === "full" ? "is out of memory" : "refused a command";
+        throw new StorageError(open ? "uncertain" : kind, `Redis ${what} (${why})`);
+      }
+      const lost = kind === "lost";
+      idleSince = lost ? undefined : (idleSince ?? tried);
+      if (lost) {
+        open ||= changes;
+        const tookMs = clock.monotonic() - tried;
+        // The next call must not wait behind an answer that may never come.
+        if (longest !== undefined) client.disconnect(true);
+        // This process was busy, not Redis silent: the answer may have been waiting here.
+        else if (tookMs > STALLED_MS && ++stalls <= STALLS) began += tookMs;
+      }
       // A large call has long because Redis works on it, not to wait for Redis: other calls wait behind it.
       const until = Math.min(began + patience, (idleSince ?? Number.POSITIVE_INFINITY) + CALL_MS);
-      const left = until - clock.monotonic();
-      if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
-        if (failure.kind !== "refused") gone = true;
+      if ((lost && !repeatable) || until - clock.monotonic() <= AGAIN_MS) {
+        if (kind !== "refused") gone = true;
         // A caller that retries after an immediate refusal must not starve the connection that comes back.
         await new Promise((resolve) => void setImmediate(resolve));
-        throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${failure.why})`);
+        throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${why})`);
       }
       await clock.sleep(clock.now() + AGAIN_MS);
     }
   }
 
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => (turn === undefined ? work() : turn.shared(work));
+
   return {
-    run: (one, args, options) => ask(() => once(one, args), options, patienceOf?.(args)),
-    ask: (command, options) => ask(() => command(client), options),
+    run(one, args, options = {}) {
+      const longest = patienceOf?.(args);
+      return inTurn(() => insist(() => once(one, args, longest), options, longest));
+    },
+    ask: (command, options = {}) => inTurn(() => insist(() => command(client), options)),
   };
 }

@@ -4,13 +4,12 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
+import { type Message, NO_EPOCH, type NodesOnRedis } from "./nodes.ts";
 
 /** How often the subscribing connection is tested, ms. */
 const ALIVE_MS = 1_000;
 /** Bare prefixes of the watched keys: any key with them may have changed. */
 const EVERYTHING = ["subscription:", "control:"] as const;
-/** Takes the place of an epoch where there is none. */
-export const NO_EPOCH = "0";
 
 /**
  * An epoch is a number that grows by one, and the id of the commit that made it: two epochs with one number are of
@@ -36,27 +35,22 @@ export interface Channel {
   readonly epoch: string;
   /** True while messages arrive. */
   readonly listening: boolean;
-  /** Ends its watch over the connection, which its maker closes. */
-  close(): void;
 }
 
 /**
- * @param make makes the connection that listens
- * @param alive tells Redis that this node lives; returns the epoch of Redis
- * @param word a question or an answer of another node
+ * @param make makes the connection that listens, which its maker closes
  */
 export async function channel(
   make: () => Client,
   tag: string,
   clock: Clock,
   calls: Pick<Calls, "ask">,
-  alive: () => Promise<string>,
+  { alive, heard }: Pick<NodesOnRedis, "alive" | "heard">,
   wake: (inMs: number) => void,
-  word: (text: string) => void,
   log: Pick<Log, "error" | "info">,
+  ended: AbortSignal,
 ): Promise<Channel> {
   const listeners = new Set<(keys: readonly string[]) => void>();
-  const ended = new AbortController();
   let epoch = "";
   let listening = false;
   let emptied = false;
@@ -99,45 +93,36 @@ export async function channel(
   client.on("message", (name: string, message: string) => {
     if (name === `${tag}:wake`) return wake(Number(message));
     const [from = "", to = "", ...rest] = message.split(" ");
-    if (name === `${tag}:words`) {
+    try {
+      if (name === `${tag}:changed`) return advance(from, to, JSON.parse(rest.join(" ")) as string[]);
       // The sender has committed before: learn first what was missed of that.
       if (from !== NO_EPOCH && numberOf(from) >= numberOf(epoch)) atEpoch(from);
-      return word(message.slice(from.length + 1));
-    }
-    try {
-      advance(from, to, JSON.parse(rest.join(" ")) as string[]);
+      heard(JSON.parse(message.slice(from.length + 1)) as Message);
     } catch {
       notify(EVERYTHING);
     }
   });
-  const gone = (): void => {
+  client.on("close", () => {
     listening = false;
-  };
-  client.on("close", gone);
+  });
   const listen = async (): Promise<void> => {
     await client.subscribe(`${tag}:wake`, `${tag}:changed`, `${tag}:words`);
     listening = true;
+    // Messages sent while nobody listened are lost.
+    notify(EVERYTHING);
+    wake(0);
   };
   await client.connect();
   await listen();
   epoch = await alive();
-  client.on("ready", () => {
-    listen().then(
-      () => {
-        // Messages sent while nobody listened are lost.
-        notify(EVERYTHING);
-        wake(0);
-      },
-      // Only briefly: a connection that cannot subscribe does not answer the next test either, and is replaced.
-      () => {},
-    );
-  });
+  // It fails only briefly: a connection that cannot subscribe does not answer the next test either, and is replaced.
+  client.on("ready", () => void listen().catch(() => {}));
 
   /** A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout. */
   async function stayAlive(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await clock.sleep(clock.now() + ALIVE_MS, ended.signal);
-      await calls.ask(() => client.ping(), { repeatable: false, changes: false }).catch(() => {});
+    while (!ended.aborted) {
+      await clock.sleep(clock.now() + ALIVE_MS, ended);
+      await calls.ask(() => client.ping(), { repeatable: false }).catch(() => {});
       // In a cluster the client renews its subscription silently: the epoch shows what was missed meanwhile.
       await alive().then(atEpoch, () => {});
     }
@@ -166,6 +151,5 @@ export async function channel(
     get listening() {
       return listening;
     },
-    close: () => ended.abort(),
   };
 }

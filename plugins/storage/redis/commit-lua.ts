@@ -17,83 +17,66 @@ import { inRedis } from "./lua.ts";
  * with an id that was made before is not made again.
  */
 export const STEPS = inRedis(`
-local function made(message) return {0, epochNow(message)} end
+-- Each returns a refusal, or nil and where the changes begin.
+local ready = {}
 
-local function carryOut(id, bucket, from, last)
-  if not remember(id, bucket) then return 'again' end
-  local wrong = unmet(from, last)
-  if #wrong == 0 then
-    apply(from, last)
-    return nil
-  end
-  call('SREM', P .. ':c:' .. bucket, id)
-  table.insert(wrong, 1, 1)
-  return wrong
+function ready.commit(at, last)
+  if outdated(ARGV[at], at + 1, last) then return {3, epoch} end
+  if not needsRoom(at + 1, last) then evenWhenFull() end
+  return nil, at + 1
 end
 
-local function commit(at, last)
-  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  if outdated(ARGV[at + 3], at + 4, last) then
-    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
-    return {3, epoch}
-  end
-  if not needsRoom(at + 4, last) then evenWhenFull() end
-  local failed = carryOut(id, bucket, at + 4, last)
-  if failed == 'again' then return made(message) end
-  return failed or {0, tell(message, id)}
-end
-
-local function settle(at, last)
-  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local sub, ordinal, token, keep, term = ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7])
-  if not leaseOf(sub, ordinal, token) then
-    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
-    return {2}
-  end
+function ready.settle(at)
+  if not leaseOf(ARGV[at], ARGV[at + 1], ARGV[at + 2]) then return {2} end
   evenWhenFull()
-  settling = sub .. ':' .. ordinal
-  local failed = carryOut(id, bucket, at + 8, last)
-  settling = nil
-  if failed == 'again' then return made(message) end
-  if failed then return failed end
-  if keep ~= '' then
-    -- The commit has filed it under its own time.
-    lend(sub, ordinal, keep, token, now + term, tonumber(call('ZSCORE', P .. ':q:s:' .. sub, keep) or nil))
-  else
-    endLease(sub, ordinal)
-  end
-  return {0, tell(message, id)}
+  return nil, at + 5
 end
 
-local function withdraw(at, last)
-  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local sub, ordinal, line = ARGV[at + 3], ARGV[at + 4], ARGV[at + 5]
+function ready.withdraw(at)
+  local sub, ordinal, line = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   if call('HEXISTS', P .. ':q:l:' .. sub, ordinal) == 1 then
-    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
     local score = tonumber(call('ZSCORE', P .. ':q:s:' .. sub, line) or nil)
     -- A lapsed one is as free as for a claim. One whose wait a silent holder kept is not due, so that it is filed again.
     if not score or score > now then return {2} end
     if not filedAgain(sub, ordinal, line) then endLease(sub, ordinal) end
   end
   evenWhenFull()
-  local failed = carryOut(id, bucket, at + 6, last)
-  if failed == 'again' then return made(message) end
-  return failed or {0, tell(message, id)}
+  return nil, at + 3
 end
 
-local function extend(at)
-  local sub, ordinal, token, term = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-  if not renew(sub, ordinal, token, term) then return {2} end
-  return {0, epochNow('any')}
+local function applySettled(at, from, last)
+  local sub, ordinal, token, keep, term = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+  settling = sub .. ':' .. ordinal
+  apply(from, last)
+  settling = nil
+  if keep == '' then return endLease(sub, ordinal) end
+  -- The commit has filed it under its own time.
+  lend(sub, ordinal, keep, token, now + term, tonumber(call('ZSCORE', P .. ':q:s:' .. sub, keep) or nil))
+end
+
+local function step(kind, at, last)
+  if kind == 'extend' then
+    if not renew(ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])) then return {2} end
+    return {0, epochNow('any')}
+  end
+  local id, ids, message = ARGV[at], P .. ':c:' .. ARGV[at + 1], ARGV[at + 2]
+  if call('SISMEMBER', ids, id) == 1 then return {0, epochNow(message)} end
+  local refusal, from = ready[kind](at + 3, last)
+  refusal = refusal or unmet(from, last)
+  if refusal then return refusal end
+  call('SADD', ids, id)
+  -- Ids of a node are in sets of five seconds each. The first sets the expiry: one repeated late must make no set that stays.
+  if call('SCARD', ids) == 1 then call('EXPIRE', ids, 30) end
+  if kind == 'settle' then applySettled(at + 3, from, last) else apply(from, last) end
+  return {0, tell(message, id)}
 end
 
 local replies = {-1}
 shift = now - tonumber(ARGV[2])
 local at = 3
 while at <= #ARGV do
-  local kind, last = ARGV[at], at + 1 + tonumber(ARGV[at + 1])
-  local step = kind == 'commit' and commit or kind == 'settle' and settle or kind == 'withdraw' and withdraw or extend
-  replies[#replies + 1] = step(at + 2, last)
+  local last = at + 1 + tonumber(ARGV[at + 1])
+  replies[#replies + 1] = step(ARGV[at], at + 2, last)
   at = last + 1
 end
 wake()

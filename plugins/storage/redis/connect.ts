@@ -62,12 +62,13 @@ export interface RedisConnection {
   subscriber(): Client;
   /** Opens one more, which waits for an answer as long as its caller does. */
   patient(): Client;
+  /** Closes them all. */
+  end(): void;
 }
 
 export async function connection(options: ReadOptions, prefix: string): Promise<RedisConnection> {
   const { default: redisDriver } = await import("unstorage/drivers/redis");
   const base = `${tagOf(prefix)}:r`;
-  const common = clientOptions(options);
   const make = (common: ClientOptions): Driver => {
     if (options.cluster !== undefined) {
       const clusterOptions = {
@@ -101,22 +102,23 @@ export async function connection(options: ReadOptions, prefix: string): Promise<
     }
     return redisDriver({ ...common, base, url: options.url as string });
   };
-  const driver = make(common);
-  const client = driver.getInstance?.() as Client;
-  // Calls report the error themselves; without a listener an error event ends the process.
-  client.on("error", () => {});
-  const another = (own: ClientOptions): Client => {
-    const made = make(own).getInstance?.() as Client;
-    made.on("error", () => {});
-    return made;
+  const clients: Client[] = [];
+  const open = (own: ClientOptions): { readonly client: Client; readonly driver: Driver } => {
+    const driver = make(own);
+    const client = driver.getInstance?.() as Client;
+    // Calls report the error themselves; without a listener an error event ends the process.
+    client.on("error", () => {});
+    clients.push(client);
+    return { client, driver };
   };
+  const common = clientOptions(options);
+  const { commandTimeout: _command, socketTimeout: _socket, ...patient } = common;
   return {
-    client,
-    driver,
-    subscriber: () => another(common),
-    patient() {
-      const { commandTimeout: _command, socketTimeout: _socket, ...patient } = common;
-      return another(patient);
+    ...open(common),
+    subscriber: () => open(common).client,
+    patient: () => open(patient).client,
+    end() {
+      for (const client of clients) client.disconnect();
     },
   };
 }

@@ -1,11 +1,10 @@
 /** Keeps the limiter's windows on Redis: one decision over all nodes, by the server's clock. Suspensions outlive every node. */
 import type { LimitCode, Take, WindowResult, WindowState } from "../../../core/model/windows.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
-import { type Calls, script } from "./calls.ts";
+import type { Calls } from "./calls.ts";
 import { CALLERS, GIVE_BACK, TAKE } from "./limiter-lua.ts";
 import type { Now } from "./time-argument.ts";
 
-const SCRIPTS = { take: script(TAKE), giveBack: script(GIVE_BACK) };
 const CODES: readonly (LimitCode | undefined)[] = [undefined, "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"];
 
 /** @param most callers that are held */
@@ -13,7 +12,7 @@ export function sharedCounters(calls: Pick<Calls, "run">, now: Now, most = CALLE
   return {
     async take(takes) {
       const args = [now(), most, ...takes.flatMap(flatten)];
-      const rows = (await calls.run(SCRIPTS.take, args, { repeatable: false, changes: false })) as number[][];
+      const rows = (await calls.run(TAKE, args, { repeatable: false })) as number[][];
       return rows.map(taken);
     },
     async giveBack(takes, given) {
@@ -21,7 +20,7 @@ export function sharedCounters(calls: Pick<Calls, "run">, now: Now, most = CALLE
         const was = given[i] as WindowResult;
         return [key, sustained.windowMs, was.sustained.startedAt ?? -1, burst.windowMs, was.burst.startedAt ?? -1];
       });
-      await calls.run(SCRIPTS.giveBack, [now(), ...args], { repeatable: false, changes: false });
+      await calls.run(GIVE_BACK, [now(), ...args], { repeatable: false });
     },
   };
 }
@@ -33,28 +32,18 @@ function flatten({ key, sustained, burst, abuse }: Take): readonly (string | num
 }
 
 function taken(row: readonly number[]): WindowResult {
-  const [code, sRemaining, sReset, sStart, bRemaining, bReset, bStart, waitMs, strikes, forMs] = row as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [code = 0] = row;
+  const [waitMs = 0, strikes = 0, forMs = 0] = row.slice(7);
   return {
     ...(code === 0 ? {} : { code: CODES[code] }),
-    sustained: windowState(sRemaining, sReset, sStart),
-    burst: windowState(bRemaining, bReset, bStart),
+    sustained: windowState(row.slice(1, 4)),
+    burst: windowState(row.slice(4, 7)),
     waitMs,
     ...(strikes === 0 ? {} : { suspended: { strikes, forMs } }),
   };
 }
 
-const windowState = (remaining: number, resetMs: number, startedAt: number): WindowState => ({
+const windowState = ([remaining = 0, resetMs = 0, startedAt = -1]: readonly number[]): WindowState => ({
   remaining,
   resetMs,
   ...(startedAt < 0 ? {} : { startedAt }),

@@ -4,6 +4,7 @@
  * are idle soonest go before that.
  */
 import { CLOCK } from "./clock-lua.ts";
+import { script } from "./script.ts";
 
 /** Callers that are held at most, each for one endpoint. */
 export const CALLERS = 100_000;
@@ -41,7 +42,7 @@ end
  * now, most callers, then ten arguments per take: key, sustained limit and ms, burst limit and ms, refusals (0: none), window,
  * suspend, most, forget.
  */
-export const TAKE = `${COMMON}
+export const TAKE = script(`${COMMON}
 local most = tonumber(ARGV[2])
 
 local function used(start, count, windowMs)
@@ -152,10 +153,10 @@ for n, take in ipairs(takes) do
   if refused and taken[n][1] == 0 then taken[n] = look(before[n], take) else keep(after[n], take) end
 end
 return taken
-`;
+`);
 
 /** now, then five arguments per take: key, sustained ms and start, burst ms and start (-1: not open). */
-export const GIVE_BACK = `${COMMON}
+export const GIVE_BACK = script(`${COMMON}
 for i = 2, #ARGV, 5 do
   local key, ttl = ARGV[i], redis.call('PTTL', P .. ':n:' .. ARGV[i])
   if ttl <= 0 then key, ttl = CROWD, redis.call('PTTL', P .. ':n:' .. CROWD) end
@@ -168,4 +169,4 @@ for i = 2, #ARGV, 5 do
   end
 end
 return 1
-`;
+`);

@@ -21,10 +21,8 @@
  */
 
 import { ERASED } from "../embedded/erased.ts";
-import { MANY_ROWS } from "./bulk-lua.ts";
 import { CLOCK, CLAIMABLE_AT } from "./clock-lua.ts";
-import { LEASES } from "./lease-lua.ts";
-import { UNPACK } from "./packed.ts";
+import { script, type Script, UNPACK } from "./script.ts";
 
 const COMMON = `${UNPACK}${CLOCK}
 local wakeAt = nil
@@ -67,13 +65,6 @@ local function file(sub, at)
   if not wakeAt or at < wakeAt then wakeAt = at end
 end
 
-local function queueAdd(rest, value)
-  local sub, line, time, ordinal = parseDue(rest)
-  if not sub then return end
-  local at = claimableAt(time, ordinal, value)
-  if call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, at) end
-end
-
 local function endLease(sub, ordinal)
   if call('HDEL', P .. ':q:l:' .. sub, ordinal) == 1 then call('DECR', P .. ':q:leases') end
 end
@@ -90,9 +81,6 @@ local function queueRemove(rest)
   if lease and string.match(lease, '^%S+ (%S+)') == line then endLease(sub, ordinal) end
 end
 
--- Prefixes known to be listed: checked once per script.
-local listed = {}
-
 -- Key ids whose subscriptions this step changes.
 local touched = nil
 local function touch(rest)
@@ -100,15 +88,50 @@ local function touch(rest)
   touched[string.match(rest, '^[^:]*')] = true
 end
 
-local function put(key, value)
-  call('SET', P .. ':r:' .. key, value)
-  local group, rest = groupOf(key)
-  local index = P .. ':i:' .. group
-  if call('ZADD', index, 0, rest) == 1 and not listed[group] then
-    listed[group] = true
-    if call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
+-- Prefixes known to be listed: checked once per script.
+local listed = {}
+-- Rows wait here, so that many go in few commands: most of the cost of a commit is the way from Lua into Redis and back.
+local rows, indexes, lines, soonest = {}, {}, {}, {}
+-- Rows per command; unpack() takes at most 8,000 values.
+local MANY = 500
+
+local function push(lists, name, first, second)
+  local list = lists[name] or {}
+  lists[name] = list
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+local function flush()
+  if #rows > 0 then call('MSET', unpack(rows)) end
+  for group, entries in pairs(indexes) do
+    call('ZADD', P .. ':i:' .. group, unpack(entries))
+    if not listed[group] then
+      listed[group] = true
+      call('ZADD', P .. ':shelves', 0, group)
+    end
   end
+  for sub, entries in pairs(lines) do
+    if call('ZADD', P .. ':q:s:' .. sub, 'NX', unpack(entries)) > 0 then file(sub, soonest[sub]) end
+  end
+  rows, indexes, lines, soonest = {}, {}, {}, {}
+end
+
+local function queueAdd(rest, value)
+  local sub, line, time, ordinal = parseDue(rest)
+  if not sub then return end
+  local at = claimableAt(time, ordinal, value)
+  push(lines, sub, at, line)
+  if not soonest[sub] or at < soonest[sub] then soonest[sub] = at end
+end
+
+local function put(key, value)
+  local group, rest = groupOf(key)
+  rows[#rows + 1] = P .. ':r:' .. key
+  rows[#rows + 1] = value
+  push(indexes, group, 0, rest)
   if group == 'due:' then queueAdd(rest, value) elseif group == 'subscription:' then touch(rest) end
+  if #rows >= MANY * 2 then flush() end
 end
 
 local ERASED = {${ERASED.map((group) => `['${group}'] = true`).join(", ")}}
@@ -122,15 +145,15 @@ end
 
 -- Five arguments a change: op, key, value, kind of condition, text of the condition.
 local function unmet(from, last)
-  local keys = {}
+  local reply = {1}
   for i = from, last, 5 do
     local kind = ARGV[i + 3]
     if kind ~= '' then
       local value = call('GET', P .. ':r:' .. ARGV[i + 1])
-      if kind == 'absent' and value or kind == 'is' and value ~= ARGV[i + 4] then keys[#keys + 1] = ARGV[i + 1] end
+      if kind == 'absent' and value or kind == 'is' and value ~= ARGV[i + 4] then reply[#reply + 1] = ARGV[i + 1] end
     end
   end
-  return keys
+  if #reply > 1 then return reply end
 end
 
 local function needsRoom(from, last)
@@ -138,12 +161,17 @@ local function needsRoom(from, last)
   return false
 end
 
-${MANY_ROWS}
 local function apply(from, last)
-  if last - from >= MANY then return applyMany(from, last) end
   for i = from, last, 5 do
-    if ARGV[i] == 'put' then put(ARGV[i + 1], ARGV[i + 2]) elseif ARGV[i] == 'delete' then remove(ARGV[i + 1]) end
+    if ARGV[i] == 'put' then
+      put(ARGV[i + 1], ARGV[i + 2])
+    elseif ARGV[i] == 'delete' then
+      -- In the order given: write what comes before it first.
+      flush()
+      remove(ARGV[i + 1])
+    end
   end
+  flush()
 end
 
 -- Idle nodes have stored until when they sleep: notify them of anything sooner.
@@ -200,16 +228,39 @@ local function outdated(known, from, last)
   return false
 end
 
-${LEASES}
--- False when a commit of this id was made already. Ids of a node are kept in sets of five seconds each. The id that makes a set
--- sets its expiry: a commit that is repeated late must not make a set that stays.
-local function remember(id, bucket)
-  local key = P .. ':c:' .. bucket
-  if call('SADD', key, id) == 0 then return false end
-  if call('SCARD', key) == 1 then call('EXPIRE', key, 30) end
+-- A lease is '<token> <line>', plus ' <due time>' where its line is not due yet (a held wait).
+local function leaseOf(sub, ordinal, token)
+  local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
+  if not lease then return nil end
+  local held, line = string.match(lease, '^(%S+) (%S+)')
+  if held == token then return line end
+end
+
+local function lend(sub, ordinal, line, token, untilAt, dueAt)
+  call('ZADD', P .. ':q:s:' .. sub, untilAt, line)
+  local lease = token .. ' ' .. line
+  if dueAt then lease = lease .. string.format(' %.0f', dueAt) end
+  return call('HSET', P .. ':q:l:' .. sub, ordinal, lease)
+end
+
+local function renew(sub, ordinal, token, term)
+  local line = leaseOf(sub, ordinal, token)
+  if not line then return false end
+  evenWhenFull()
+  call('ZADD', P .. ':q:s:' .. sub, now + term, line)
+  return true
+end
+
+-- Refiles a line that a silent node held for later: true when it is not due yet, and now waits for its time.
+local function filedAgain(sub, ordinal, line)
+  local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
+  local dueAt = lease and tonumber(string.match(lease, '^%S+ %S+ (%d+)$') or nil)
+  if not dueAt or dueAt <= now then return false end
+  endLease(sub, ordinal)
+  call('ZADD', P .. ':q:s:' .. sub, dueAt, line)
   return true
 end
 `;
 
 /** Builds a whole script. */
-export const inRedis = (body: string): string => COMMON + body;
+export const inRedis = (body: string): Script => script(COMMON + body);

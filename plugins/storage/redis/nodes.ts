@@ -2,24 +2,20 @@
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
-import { type Calls, script } from "./calls.ts";
-import { NO_EPOCH } from "./channel.ts";
+import type { Calls } from "./calls.ts";
 import { inRedis } from "./lua.ts";
 import type { TimeArgument } from "./time-argument.ts";
 
 /** now, node → the epoch. */
-const ALIVE = script(
-  inRedis(`
+const ALIVE = inRedis(`
 evenWhenFull()
 noteClock()
 call('ZADD', P .. ':nodes', now, ARGV[2])
 call('ZREMRANGEBYSCORE', P .. ':nodes', '-inf', now - 60000)
 return epochNow('any')
-`),
-);
+`);
 /** now, node, silent ms, text or empty → the other live nodes, which get the text. */
-const ASK = script(
-  inRedis(`
+const ASK = inRedis(`
 local others = {}
 for _, one in ipairs(call('ZRANGEBYSCORE', P .. ':nodes', now - tonumber(ARGV[3]), '+inf')) do
   if one ~= ARGV[2] then others[#others + 1] = one end
@@ -28,8 +24,7 @@ if #others > 0 and ARGV[4] ~= '' then
   call('PUBLISH', P .. ':words', epochNow('any') .. ' ' .. ARGV[4])
 end
 return others
-`),
-);
+`);
 
 /** A question without an answer is repeated after this, ms: it may have been lost. */
 const AGAIN_MS = 400;
@@ -37,21 +32,22 @@ const AGAIN_MS = 400;
 const SILENT_MS = 5_000;
 /** Most answers remembered, for repeated questions. */
 const REMEMBERED = 1_000;
-const SAID = { repeatable: true, changes: false };
+/** Takes the place of an epoch where there is none. */
+export const NO_EPOCH = "0";
 
 /** A question has a word; an answer has its recipient. */
-interface Message {
+export interface Message {
   readonly id: string;
   readonly from: string;
   readonly to?: string;
   readonly word?: string;
 }
 
-interface NodesOnRedis extends Nodes {
+export interface NodesOnRedis extends Nodes {
   /** Gives a sign of life. @returns the epoch of Redis */
   alive(): Promise<string>;
   /** Handles a message of the channel between nodes. */
-  heard(text: string): void;
+  heard(message: Message): void;
   /** Returns how many nodes live, this one included. */
   count(): Promise<number>;
   /** Deregisters this node: nobody waits for it any more. */
@@ -68,48 +64,42 @@ export function nodes(
   const actors = new Set<(word: string) => Promise<unknown>>();
   /** Our open questions: who has answered, and what to call then. */
   const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();
-  /** Questions of other nodes: under way, or done. */
-  const acted = new Map<string, "under way" | "done">();
+  /** What our actors do, or have done, for questions of other nodes. */
+  const acted = new Map<string, Promise<unknown>>();
   let asked = 0;
 
   const liveNodes = (silentMs: number, message?: Message): Promise<readonly string[]> =>
-    calls.run(ASK, [now(), node, silentMs, message === undefined ? "" : JSON.stringify(message)], SAID) as Promise<
+    calls.run(ASK, [now(), node, silentMs, message === undefined ? "" : JSON.stringify(message)]) as Promise<
       readonly string[]
     >;
 
   async function act({ id, from, word = "" }: Message): Promise<void> {
-    const before = acted.get(id);
-    if (before === "under way") return;
-    if (before === undefined) {
-      acted.set(id, "under way");
-      await Promise.allSettled([...actors].map((actor) => actor(word)));
-      setNewest(acted, id, "done", REMEMBERED);
-    }
+    const acting = acted.get(id) ?? Promise.allSettled([...actors].map((actor) => actor(word)));
+    setNewest(acted, id, acting, REMEMBERED);
+    await acting;
     const answer: Message = { id, from: node, to: from };
-    await calls.ask((client) => client.publish(`${tag}:words`, `${NO_EPOCH} ${JSON.stringify(answer)}`), SAID);
+    await calls.ask((client) => client.publish(`${tag}:words`, `${NO_EPOCH} ${JSON.stringify(answer)}`));
   }
 
   return {
     async alive() {
       const sentAt = clock.monotonic();
-      const epoch = await calls.run(ALIVE, [now(), node], SAID);
+      const epoch = await calls.run(ALIVE, [now(), node]);
       noted(sentAt);
       return String(epoch);
     },
     count: async () => (await liveNodes(SILENT_MS)).length + 1,
     async leave() {
-      await calls.ask((client) => client.zrem(`${tag}:nodes`, node), SAID).catch(() => {});
+      await calls.ask((client) => client.zrem(`${tag}:nodes`, node)).catch(() => {});
     },
-    heard(text) {
-      const message = readable(text);
-      if (message === undefined) return;
-      if (message.to === undefined) {
-        // The asking node repeats its question when an answer is lost.
-        if (message.from !== node) act(message).catch(() => {});
-      } else if (message.to === node) {
-        const question = open.get(message.id);
-        question?.answered.add(message.from);
+    heard({ id, from, to, word }) {
+      if (to === node) {
+        const question = open.get(id);
+        question?.answered.add(from);
         question?.changed();
+      } else if (to === undefined && from !== node) {
+        // The asking node repeats its question when an answer is lost.
+        act({ id, from, word }).catch(() => {});
       }
     },
     answer(actor) {
@@ -138,13 +128,4 @@ export function nodes(
       }
     },
   };
-}
-
-function readable(text: string): Message | undefined {
-  try {
-    const message: unknown = JSON.parse(text);
-    return typeof message === "object" && message !== null ? (message as Message) : undefined;
-  } catch {
-    return undefined;
-  }
 }

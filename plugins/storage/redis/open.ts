@@ -1,172 +1,40 @@
 /** Opens the storage on Redis. */
 import { randomBytes } from "node:crypto";
 import { StartError, StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Storage } from "../../../core/ports/storage.ts";
 import { simpleDriver } from "../embedded/driver.ts";
-import { calls } from "./calls.ts";
+import { calls, type Calls, ExclusiveTurn } from "./calls.ts";
 import { channel, type Channel } from "./channel.ts";
-import { commits } from "./commits.ts";
-import { type Client, connection, tagOf } from "./connect.ts";
+import { type Client, connection as connectionOf, type RedisConnection, tagOf } from "./connect.ts";
 import { sharedCounters } from "./counters.ts";
-import { createExclusiveTurn } from "./exclusive-turn.ts";
-import { large as largeCalls, patienceFor } from "./large.ts";
+import { largeCalls } from "./large.ts";
 import { nodes as createNodes } from "./nodes.ts";
-import { LEASE_MS, readSecrets, type RedisOptions } from "./options.ts";
+import { LEASE_MS, type ReadOptions, readSecrets, type RedisOptions } from "./options.ts";
+import { infoOf, probeRedis, serverOf } from "./probe.ts";
 import { sharedQueue } from "./queue.ts";
 import { manyValues, ranges } from "./range.ts";
 import { replicated } from "./replicated.ts";
 import { timeArgument, type Now } from "./time-argument.ts";
-import { batchCalls } from "./batch-calls.ts";
-import { liveProbe, probeRedis } from "./probe.ts";
-import { serverOf } from "./server.ts";
+import { createWriter } from "./writer.ts";
 
 /** @throws StartError when Redis cannot be used */
 export async function open(
   given: RedisOptions,
-  { clock, log, metrics, secret }: PluginContext,
+  context: PluginContext,
   serverNow: Now,
-  connect = connection,
+  connect = connectionOf,
 ): Promise<Storage> {
-  const options = readSecrets(given, secret);
-  const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
-  const tag = tagOf(prefix);
-  const node = randomBytes(9).toString("base64url");
-  const { client, driver, subscriber, patient } = await connect(options, prefix);
-  const clients: Client[] = [client];
-  const another = (): Client => {
-    const made = subscriber();
-    clients.push(made);
-    return made;
-  };
+  const options = readSecrets(given, context.secret);
+  const connection = await connect(options, options.prefix ?? "relay");
+  const ended = new AbortController();
   try {
-    await client.connect();
-    const first = await probeRedis(client, tag, options, log);
-
-    const time = timeArgument(clock, serverNow);
-    const { now } = time;
-    const gate = createExclusiveTurn();
-    const large = largeCalls(
-      patient,
-      tag,
-      clock,
-      gate,
-      replicas > 0 ? (own) => replicated(own, tag, replicas, (args) => Math.round(patienceFor(args) / 2)) : undefined,
-    );
-    const reading = calls(client, tag, clock, { gate });
-    let writing = reading;
-    if (replicas > 0) {
-      const writer = another();
-      await writer.connect();
-      writing = calls(writer, tag, clock, { evaluate: replicated(writer, tag, replicas), gate });
-    }
-    const channelNow = (): Channel => notifications;
-    const due = (inMs: number): void => queue.noteDue(inMs);
-    // Extending waits for replicas as well: an event that was not copied when its attempt begins could be lost, and its
-    // id be published again as another event.
-    const step = batchCalls(writing, large, now, clock, due);
-    const committing = commits(step, clock, node, channelNow);
-    const queue = sharedQueue({
-      calls: reading,
-      step,
-      commits: committing,
-      clock,
-      now,
-      noted: time.noted,
-      leaseMs,
-      node,
-      channel: channelNow,
-    });
-    const otherNodes = createNodes(reading, tag, clock, node, time);
-    const notifications: Channel = await channel(
-      another,
-      tag,
-      clock,
-      reading,
-      otherNodes.alive,
-      queue.noteDue,
-      otherNodes.heard,
-      log,
-    );
-    // A new master may lack messages that the old one sent.
-    client.on("ready", notifications.missed);
-    const found = liveProbe(first, client, tag, options, { clock, log, metrics, calls: reading });
-    client.on("ready", found.look);
-    const range = ranges(reading, tag, now);
-    let closed = false;
-
-    const open = (): void => {
-      if (closed) throw new StorageError("unavailable", "the storage is closed");
-    };
-    const readMemory = (): Promise<string> =>
-      reading.ask(async (asked) => (await serverOf(asked, tag)).info("memory"), { repeatable: true, changes: false });
-    const getMany = manyValues(reading, tag, now);
-    const commit: Storage["commit"] = async (changes) => {
-      open();
-      await committing.commit(changes);
-    };
-
-    return {
-      name: "redis",
-      getInstance: driver.getInstance,
-      get durability() {
-        return found.now.durability;
-      },
-      ...simpleDriver({ commit, getMany, range }),
-      getMany,
-      commit,
-      range,
-      watch: (changed) => channelNow().watch(changed),
-      queue,
-      nodes: otherNodes,
-      counters: sharedCounters(reading, now),
-      async status() {
-        channelNow().checkRecords();
-        const { waiting, leased } = await queue.depth();
-        const info = await readMemory();
-        const usedBytes = memoryOf(info, "used_memory");
-        const { durability, version, appendfsync, replicas: connected } = found.now;
-        return {
-          name: "redis",
-          durability,
-          version,
-          appendfsync,
-          replicas: connected,
-          waiting,
-          leased,
-          usedBytes,
-          nodes: await otherNodes.count(),
-          listening: channelNow().listening,
-        };
-      },
-      async room() {
-        const info = await readMemory();
-        const totalBytes = memoryOf(info, "maxmemory");
-        if (totalBytes === 0) return undefined;
-        return { freeBytes: Math.max(0, totalBytes - memoryOf(info, "used_memory")), totalBytes };
-      },
-      async time() {
-        const answer: unknown = await reading.ask(async (asked) => (await serverOf(asked, tag)).time(), {
-          repeatable: true,
-          changes: false,
-        });
-        const [seconds, micros] = answer as readonly [string | number, string | number];
-        return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
-      },
-      async dispose() {
-        if (closed) return;
-        closed = true;
-        queue.close();
-        found.close();
-        await committing.ended();
-        channelNow().close();
-        await otherNodes.leave();
-        for (const one of clients) one.disconnect();
-        large.end();
-      },
-    };
+    await connection.client.connect();
+    return await onConnection(connection, options, context, serverNow, ended);
   } catch (error) {
-    for (const one of clients) one.disconnect();
+    ended.abort();
+    connection.end();
     if (error instanceof StartError) throw error;
     throw new StartError(69, `Redis cannot be used: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
@@ -174,6 +42,108 @@ export async function open(
   }
 }
 
-/** A value of `INFO memory`, in bytes. */
-const memoryOf = (info: string, name: string): number =>
-  Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+async function onConnection(
+  { client, driver, subscriber, patient, end }: RedisConnection,
+  options: ReadOptions,
+  context: PluginContext,
+  serverNow: Now,
+  ended: AbortController,
+): Promise<Storage> {
+  const { clock, log } = context;
+  const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
+  const tag = tagOf(prefix);
+  const node = randomBytes(9).toString("base64url");
+  const time = timeArgument(clock, serverNow);
+  const { now } = time;
+  const turn = new ExclusiveTurn();
+  const reading = calls(client, tag, clock, { turn });
+  const found = await probeRedis(client, tag, options, context, reading, ended.signal);
+  const writing = replicas > 0 ? await copiedCalls(subscriber(), tag, clock, replicas, turn) : reading;
+  const channelNow = (): Channel => notifications;
+  // Extending waits for replicas as well: an event that was not copied when its attempt begins could be lost, and its
+  // id be published again as another event.
+  const writer = createWriter({
+    calls: writing,
+    large: largeCalls(patient, tag, clock, turn, replicas),
+    clock,
+    now,
+    node,
+    flights: replicas > 0 ? 1 : 2,
+    channel: channelNow,
+    due: (inMs) => queue.noteDue(inMs),
+  });
+  const queue = sharedQueue({ calls: reading, writer, clock, time, leaseMs, node, channel: channelNow });
+  const nodes = createNodes(reading, tag, clock, node, time);
+  const notifications = await channel(subscriber, tag, clock, reading, nodes, queue.noteDue, log, ended.signal);
+  // A new master may lack messages that the old one sent.
+  client.on("ready", notifications.missed);
+  const getMany = manyValues(reading, tag, now);
+  const range = ranges(reading, tag, now);
+  let closed = false;
+  const commit: Storage["commit"] = async (changes) => {
+    if (closed) throw new StorageError("unavailable", "the storage is closed");
+    await writer.commit(changes);
+  };
+  const { usedBytes, room, time: serverTime } = aboutServer(reading, tag);
+
+  return {
+    name: "redis",
+    getInstance: driver.getInstance,
+    get durability() {
+      return found().durability;
+    },
+    ...simpleDriver({ commit, getMany, range }),
+    getMany,
+    commit,
+    range,
+    watch: notifications.watch,
+    queue,
+    nodes,
+    counters: sharedCounters(reading, now),
+    async status() {
+      notifications.checkRecords();
+      const { waiting, leased } = await queue.depth();
+      const { durability, version, appendfsync, replicas: copies } = found();
+      const facts = { name: "redis", durability, version, appendfsync, replicas: copies, waiting, leased };
+      return { ...facts, usedBytes: await usedBytes(), nodes: await nodes.count(), listening: notifications.listening };
+    },
+    room,
+    time: serverTime,
+    async dispose() {
+      if (closed) return;
+      closed = true;
+      queue.close();
+      await writer.ended();
+      // Before it leaves: no sign of life may follow.
+      ended.abort();
+      await nodes.leave();
+      end();
+    },
+  };
+}
+
+/** Opens a connection for what replicas must have too. */
+async function copiedCalls(client: Client, tag: string, clock: Clock, replicas: number, turn: ExclusiveTurn) {
+  await client.connect();
+  return calls(client, tag, clock, { evaluate: replicated(client, tag, replicas), turn });
+}
+
+/** Returns what the storage tells of its server. */
+function aboutServer(calls: Calls, tag: string) {
+  const memoryOf = async (...names: readonly string[]): Promise<readonly number[]> => {
+    const info = await calls.ask(async (asked) => (await serverOf(asked, tag)).info("memory"));
+    return names.map((name) => Number(infoOf(info, name) ?? 0));
+  };
+  return {
+    usedBytes: async () => (await memoryOf("used_memory"))[0] ?? 0,
+    async room() {
+      const [totalBytes = 0, used = 0] = await memoryOf("maxmemory", "used_memory");
+      return totalBytes === 0 ? undefined : { freeBytes: Math.max(0, totalBytes - used), totalBytes };
+    },
+    async time() {
+      const answer: unknown = await calls.ask(async (asked) => (await serverOf(asked, tag)).time());
+      const [seconds, micros] = answer as readonly [string | number, string | number];
+      return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+    },
+  };
+}

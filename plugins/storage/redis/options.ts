@@ -1,6 +1,7 @@
 /** The options of `redis(…)`, the check of them, and the reading of those that are secret. */
 import { StartError } from "../../../core/model/errors.ts";
 import { unknownOptions } from "../../../core/model/field-errors.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 /** A lease of `redis()` ends after this, where `leaseMs` says nothing else, ms. */
@@ -48,22 +49,6 @@ export interface RedisOptions {
   readonly leaseMs?: number;
 }
 
-/** Each of them: a type that lacks one does not compile. */
-const NAMES = Object.keys({
-  url: 0,
-  sentinels: 0,
-  name: 0,
-  cluster: 0,
-  username: 0,
-  password: 0,
-  sentinelPassword: 0,
-  tls: 0,
-  sentinelTls: 0,
-  prefix: 0,
-  replicas: 0,
-  leaseMs: 0,
-} satisfies Record<keyof RedisOptions, 0>);
-
 const SECRETS = ["url", "password", "sentinelPassword"] as const;
 type SecretName = (typeof SECRETS)[number];
 
@@ -84,49 +69,53 @@ export function readSecrets(options: RedisOptions, secret: (path: string) => str
 }
 
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+const NODES_RULE = "must be a list with at least one node, each with a host and a port: [{ host, port }]";
+const TLS_RULE = "must be true, false or { ca }, the text of a PEM file";
 
-export function problemsOf(options: RedisOptions): { readonly path: string; readonly message: string }[] {
-  const problems: { path: string; message: string }[] = [...unknownOptions(options, NAMES)];
+type Rule = readonly [rule: string, fits: (given: unknown) => boolean];
+const ANY: Rule = ["", () => true];
+const isWhole =
+  (least: number, most: number) =>
+  (given: unknown): boolean =>
+    Number.isInteger(given) && Number(given) >= least && Number(given) <= most;
+const isNode = (node: Partial<RedisNode> | null): boolean =>
+  typeof node?.host === "string" && node.host !== "" && isWhole(1, 65_535)(node.port);
+const areNodes = (given: unknown): boolean => Array.isArray(given) && given.length > 0 && given.every(isNode);
+const isTls = (given: unknown): boolean =>
+  typeof given === "boolean" || typeof (given as TlsText | null)?.ca === "string";
+
+/** A type that lacks an option does not compile. */
+const RULES: Readonly<Record<keyof RedisOptions, Rule>> = {
+  url: [
+    `${URL_RULE}, or be secretFrom(…)`,
+    (given) => (typeof given === "string" ? isRedisUrl(given) : isSecretOption(given)),
+  ],
+  sentinels: [NODES_RULE, areNodes],
+  name: ANY,
+  cluster: [NODES_RULE, areNodes],
+  username: ANY,
+  password: ANY,
+  sentinelPassword: ANY,
+  tls: [TLS_RULE, isTls],
+  sentinelTls: [TLS_RULE, isTls],
+  prefix: ["must be 1 to 64 letters, digits or _ . : -", (given) => PREFIX.test(given as string)],
+  replicas: ["must be a whole number from 0 to 100", isWhole(0, 100)],
+  leaseMs: ["must be 15000 to 3600000", isWhole(15_000, 3_600_000)],
+};
+
+export function problemsOf(options: RedisOptions): readonly FieldError[] {
+  const problems = [...unknownOptions(options, Object.keys(RULES))];
   const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
   if (ways.length !== 1)
     problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
-  const { url } = options;
-  if (url !== undefined && !(typeof url === "string" ? isRedisUrl(url) : isSecretOption(url)))
-    problems.push({ path: "url", message: `${URL_RULE}, or be secretFrom(…)` });
-  for (const way of ["sentinels", "cluster"] as const) {
-    const nodes = options[way];
-    if (nodes === undefined) continue;
-    if (!Array.isArray(nodes) || nodes.length === 0) {
-      problems.push({ path: way, message: "must be a list with at least one node: [{ host, port }]" });
-      continue;
-    }
-    for (const [i, node] of nodes.entries()) {
-      const { host, port } = (node ?? {}) as Partial<(typeof nodes)[number]>;
-      if (typeof host !== "string" || host === "" || !Number.isInteger(port) || port < 1 || port > 65_535)
-        problems.push({ path: `${way}[${i}]`, message: "needs a host and a port" });
-    }
+  for (const [path, [message, fits]] of Object.entries(RULES)) {
+    const given = options[path as keyof RedisOptions];
+    if (given !== undefined && !fits(given)) problems.push({ path, message });
   }
-  if (options.prefix !== undefined && !PREFIX.test(options.prefix))
-    problems.push({ path: "prefix", message: "must be 1 to 64 letters, digits or _ . : -" });
-  for (const path of ["tls", "sentinelTls"] as const) {
-    const given: unknown = options[path];
-    const right =
-      given === undefined || typeof given === "boolean" || typeof (given as TlsText | null)?.ca === "string";
-    if (!right) problems.push({ path, message: "must be true, false or { ca }, the text of a PEM file" });
-  }
-  const { replicas = 0, leaseMs = 45_000 } = options;
-  if (!Number.isInteger(replicas) || replicas < 0 || replicas > 100)
-    problems.push({ path: "replicas", message: "must be a whole number from 0 to 100" });
-  if (!Number.isInteger(leaseMs) || leaseMs < 15_000 || leaseMs > 3_600_000)
-    problems.push({ path: "leaseMs", message: "must be 15000 to 3600000" });
   return problems;
 }
 
 function isRedisUrl(text: string): boolean {
-  try {
-    const { protocol, pathname } = new URL(text);
-    return ["redis:", "rediss:"].includes(protocol) && /^(\/\d*)?$/.test(pathname);
-  } catch {
-    return false;
-  }
+  const url = URL.parse(text);
+  return url !== null && ["redis:", "rediss:"].includes(url.protocol) && /^(\/\d*)?$/.test(url.pathname);
 }

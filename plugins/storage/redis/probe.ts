@@ -1,130 +1,99 @@
 /** Finds out what this Redis can promise, at start and again every few seconds, and reports it honestly. */
+import type { Redis } from "ioredis";
 import { StartError, StorageError } from "../../../core/model/errors.ts";
-import type { Clock } from "../../../core/ports/clock.ts";
-import type { Log, Metrics } from "../../../core/ports/plugin.ts";
+import type { Log, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Durability } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { ReadOptions } from "./options.ts";
-import { createRewrite } from "./rewrite.ts";
-import { checkDatabase, serverOf } from "./server.ts";
 
 /** Time between two readings, ms. */
 const LOOK_MS = 5_000;
+/** Least time between two rewrites of the append-only file that any node asks for, ms. */
+const REST_MS = 3_600_000;
 
 interface RedisProbe {
   readonly durability: Durability;
   readonly version: string;
-  /** "always", "everysec", "no", each also "…, except during rewrites", "off" (no append-only file) or "unknown". */
+  /** "always", "everysec", "no", each also "…, but for rewrites", "off" (no append-only file) or "unknown". */
   readonly appendfsync: string;
   readonly replicas: number;
-  /** The policy by which it throws records away when memory is short; it may be set while the relay runs. */
+  readonly isReplica: boolean;
+  /** The policy by which it throws records away when memory is short; `undefined`: it does not. */
   readonly eviction: string | undefined;
-}
-
-/** What an answer is worth, by the last reading. */
-interface Found extends RedisProbe {
-  readonly info: Facts;
-  readonly config: Facts;
-}
-
-type Facts = ReadonlyMap<string, string>;
-
-/** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function probeRedis(client: Client, tag: string, options: ReadOptions, log: Log): Promise<RedisProbe> {
-  await checkDatabase(client);
-  const found = await lookAt(client, tag, options, log);
-  const { version, info, replicas, durability, appendfsync, eviction } = found;
-  if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
-  if (info.get("role") === "slave")
-    throw new StartError(78, "this Redis is a replica; give the master, its sentinels or its cluster");
-
-  if (eviction !== undefined) {
-    throw new StartError(
-      78,
-      `Redis would throw events away when memory is short: set maxmemory-policy to noeviction (it is ${eviction})`,
-    );
-  }
-
-  const wanted = options.replicas ?? 0;
-  if (replicas < wanted)
-    log.warn("fewer replicas are connected than commits wait for: commits fail until they are", {
-      connected: replicas,
-      wanted,
-    });
-  report(log, found, options);
-  return { durability, version, appendfsync, replicas, eviction };
-}
-
-/** @param log reports that Redis hides its configuration; left out when that is known */
-async function lookAt(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<Found> {
-  const server = await serverOf(client, tag);
-  const info = parseInfo(String(await server.info()));
-  // It answers this while it reads its records, and says then that it has no append-only file.
-  if (info.get("loading") === "1") throw new StorageError("unavailable", "Redis still reads its records");
-  const config = await configOf(server, log);
-  const version = info.get("redis_version") ?? "unknown";
-  const replicas = Number(info.get("connected_slaves") ?? 0);
-  const appendfsync = appendfsyncOf(info, config);
-  const eviction = evictionOf(info, config);
-  const durability = eviction === undefined ? judge(appendfsync, replicas, options) : "volatile";
-  return { durability, version, appendfsync, replicas, eviction, info, config };
-}
-
-/** Returns the policy by which this Redis throws records away when memory is short; `undefined`: it does not. */
-function evictionOf(info: Facts, config: Facts): string | undefined {
-  const policy = config.get("maxmemory-policy") ?? info.get("maxmemory_policy") ?? "unknown";
-  const limited = Number(config.get("maxmemory") ?? info.get("maxmemory") ?? 0) > 0;
-  return policy !== "noeviction" && (limited || policy !== "unknown") ? policy : undefined;
-}
-
-interface LiveProbe {
-  readonly now: RedisProbe;
-  /** Reads at once, because the connection has changed. */
-  look(): void;
-  close(): void;
+  /** `min-replicas-to-write` */
+  readonly required: number;
 }
 
 /**
- * Reads again every few seconds: an operator may reconfigure Redis while it runs, and replicas come and go. A value
- * that cannot be read stays as it was; nothing is acknowledged then either.
+ * Returns the server that keeps the keys with this tag. In a cluster a command without a key, such as INFO, goes to any
+ * node by itself, and would be answered for memory and settings that are not ours.
  */
-export function liveProbe(
-  first: RedisProbe,
-  client: Client,
-  tag: string,
-  options: ReadOptions,
-  deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics; readonly calls: Pick<Calls, "ask"> },
-): LiveProbe {
-  const { clock, log, metrics, calls } = deps;
-  const ended = new AbortController();
-  let now = first;
-  const rewrite = createRewrite(client, tag, log);
+export async function serverOf(client: Client, tag: string): Promise<Redis> {
+  if (!("nodes" in client)) return client;
+  const slot = Number(await client.cluster("KEYSLOT", tag));
+  const keeper = client.slots[slot]?.[0];
+  const server = client.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === keeper);
+  if (server === undefined) throw new Error("Cluster isn't ready: no node is known that keeps the relay");
+  return server;
+}
 
-  async function look(): Promise<void> {
-    const found = await calls.ask(() => lookAt(client, tag, options), { repeatable: true, changes: false });
-    const was = now;
-    now = found;
-    if (found.durability !== was.durability) metrics.count("durability_changes", { to: found.durability });
-    else if (found.eviction === was.eviction) return;
-    report(log, found, options);
+/** Returns a value of INFO. */
+export const infoOf = (info: string, name: string): string | undefined =>
+  new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+
+/**
+ * The client selects the database of the URL, but goes on in database 0 when it cannot: in another relay's records.
+ * @throws StartError 78
+ */
+async function checkDatabase(client: Client): Promise<void> {
+  const db = "nodes" in client ? undefined : client.options.db;
+  if (db === undefined) return;
+  try {
+    await (client as Redis).select(db);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "ReplyError") throw error;
+    throw new StartError(78, `this Redis has no database "${db}" for this relay: ${error.message}`);
   }
+}
 
-  async function watch(): Promise<void> {
-    for (;;) {
-      await clock.sleep(clock.now() + LOOK_MS, ended.signal);
-      await look().catch(() => {});
-      if (now.appendfsync !== "off") await calls.ask(rewrite, { repeatable: true, changes: false }).catch(() => {});
+/** @param log reports that Redis hides its configuration; left out when that is known */
+async function lookAt(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<RedisProbe> {
+  const server = await serverOf(client, tag);
+  const info = await server.info();
+  // It answers this while it reads its records, and says then that it has no append-only file.
+  if (infoOf(info, "loading") === "1") throw new StorageError("unavailable", "Redis still reads its records");
+  // Managed Redis often forbids CONFIG: what INFO does not show is then unknown, and nothing is promised on it.
+  let hidden: string | undefined;
+  const setting = async (name: string): Promise<string | undefined> => {
+    if (hidden !== undefined) return undefined;
+    try {
+      const [, value] = (await server.config("GET", name)) as string[];
+      return value;
+    } catch (error) {
+      hidden = error instanceof Error ? error.message : "";
+      return undefined;
     }
-  }
-  watch().catch(() => {});
-
+  };
+  const policy = (await setting("maxmemory-policy")) ?? infoOf(info, "maxmemory_policy") ?? "unknown";
+  const limited = Number((await setting("maxmemory")) ?? infoOf(info, "maxmemory") ?? 0) > 0;
+  const eviction = policy !== "noeviction" && (limited || policy !== "unknown") ? policy : undefined;
+  const fsync = (await setting("appendfsync")) ?? "unknown";
+  // Nothing is synced while the file is rewritten, which may begin at any moment.
+  const synced = (await setting("no-appendfsync-on-rewrite")) === "yes" ? `${fsync}, but for rewrites` : fsync;
+  const off = (await setting("appendonly")) === "no" || infoOf(info, "aof_enabled") === "0";
+  const appendfsync = off ? "off" : synced;
+  const required = Number((await setting("min-replicas-to-write")) ?? 0);
+  if (hidden !== undefined) log?.warn("Redis does not tell its configuration", { reason: hidden });
+  const replicas = Number(infoOf(info, "connected_slaves") ?? 0);
   return {
-    get now() {
-      return now;
-    },
-    look: () => void look().catch(() => {}),
-    close: () => ended.abort(),
+    durability: eviction === undefined ? judge(appendfsync, replicas, options) : "volatile",
+    version: infoOf(info, "redis_version") ?? "unknown",
+    appendfsync,
+    replicas,
+    isReplica: infoOf(info, "role") === "slave",
+    eviction,
+    required,
   };
 }
 
@@ -140,55 +109,94 @@ function judge(appendfsync: string, replicas: number, options: ReadOptions): Dur
   return failover ? "volatile" : "fsync";
 }
 
-function report(log: Log, { durability, appendfsync, replicas, eviction, config }: Found, options: ReadOptions): void {
-  const required = Number(config.get("min-replicas-to-write") ?? 0);
-  const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
+function report(log: Log, found: RedisProbe, wanted: number): void {
+  const { durability, appendfsync, replicas, eviction, required } = found;
+  const wait = `commits wait for ${wanted} of ${replicas} replicas, min-replicas-to-write ${required}`;
   const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };
   if (durability !== "volatile") return log.info("commits survive a crash of Redis", facts);
-  if (eviction !== undefined) {
-    const rule = `set maxmemory-policy to noeviction (it is ${eviction})`;
-    return log.warn(`Redis throws acknowledged events away when memory is short: ${rule}`, facts);
-  }
   const why =
-    appendfsync === "always"
-      ? "a failover to a replica that does not have them yet loses acknowledged events: set replicas"
-      : "a crash of Redis loses acknowledged events: set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no";
+    eviction !== undefined
+      ? `Redis throws acknowledged events away when memory is short: set maxmemory-policy to noeviction (it is ${eviction})`
+      : appendfsync === "always"
+        ? "a failover to a replica that does not have them yet loses acknowledged events: set replicas"
+        : "a crash of Redis loses acknowledged events: set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no";
   log.warn(why, facts);
 }
 
-function appendfsyncOf(info: Facts, config: Facts): string {
-  if ((config.get("appendonly") ?? "") === "no" || info.get("aof_enabled") === "0") return "off";
-  const policy = config.get("appendfsync") ?? "unknown";
-  // Nothing is synced while the file is rewritten, which may begin at any moment.
-  return config.get("no-appendfsync-on-rewrite") === "yes" ? `${policy}, but for rewrites` : policy;
+/** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
+function refuse({ version, isReplica, eviction }: RedisProbe): void {
+  const why =
+    Number.parseInt(version, 10) < 6
+      ? `Redis ${version} is too old; 6.0 or newer is needed`
+      : isReplica
+        ? "this Redis is a replica; give the master, its sentinels or its cluster"
+        : eviction !== undefined
+          ? `Redis would throw events away when memory is short: set maxmemory-policy to noeviction (it is ${eviction})`
+          : undefined;
+  if (why !== undefined) throw new StartError(78, why);
 }
 
-/** Managed Redis often forbids CONFIG: what INFO does not show is then unknown, and nothing is promised on it. */
-async function configOf(server: Pick<Client, "config">, log?: Log): Promise<Facts> {
-  const facts = new Map<string, string>();
-  try {
-    for (const name of [
-      "appendonly",
-      "appendfsync",
-      "maxmemory",
-      "maxmemory-policy",
-      "min-replicas-to-write",
-      "no-appendfsync-on-rewrite",
-    ]) {
-      const [, value] = (await server.config("GET", name)) as string[];
-      if (value !== undefined) facts.set(name, value);
+/**
+ * Asks Redis to rewrite its append-only file after erasures, at most once in an hour over all nodes: until then the file
+ * has what was deleted.
+ */
+function createRewrite(client: Client, tag: string, log: Log): () => Promise<void> {
+  let refused = false;
+  return async () => {
+    const [erased, rewritten] = await client.mget(`${tag}:erased`, `${tag}:rewritten`);
+    if (erased === rewritten || typeof erased !== "string") return;
+    if ((await client.set(`${tag}:rewriting`, "", "PX", REST_MS, "NX")) === null) return;
+    try {
+      await (await serverOf(client, tag)).bgrewriteaof();
+      await client.set(`${tag}:rewritten`, erased);
+    } catch (error) {
+      // One that is under way may have begun too early; the next is asked for in an hour.
+      if (!refused) log.warn("Redis keeps erased data in its append-only file for now", { reason: String(error) });
+      refused = true;
     }
-  } catch (error) {
-    log?.warn("Redis does not tell its configuration", { reason: error instanceof Error ? error.message : "" });
-  }
-  return facts;
+  };
 }
 
-function parseInfo(text: string): Facts {
-  const facts = new Map<string, string>();
-  for (const line of text.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon > 0) facts.set(line.slice(0, colon), line.slice(colon + 1).trim());
-  }
-  return facts;
+/**
+ * Reads at once, at each new connection and every few seconds: an operator may reconfigure Redis while it runs, and
+ * replicas come and go. A value that cannot be read stays as it was; nothing is acknowledged then either.
+ * @returns the last reading
+ * @throws StartError 78
+ */
+export async function probeRedis(
+  client: Client,
+  tag: string,
+  options: ReadOptions,
+  { clock, log, metrics }: Pick<PluginContext, "clock" | "log" | "metrics">,
+  calls: Calls,
+  ended: AbortSignal,
+): Promise<() => RedisProbe> {
+  const wanted = options.replicas ?? 0;
+  await checkDatabase(client);
+  let now = await lookAt(client, tag, options, log);
+  refuse(now);
+  const { replicas: connected } = now;
+  if (connected < wanted)
+    log.warn("fewer replicas are connected than commits wait for: commits fail until they are", { connected, wanted });
+  report(log, now, wanted);
+
+  const look = async (): Promise<void> => {
+    const found = await calls.ask(() => lookAt(client, tag, options));
+    const was = now;
+    now = found;
+    if (found.durability !== was.durability) metrics.count("durability_changes", { to: found.durability });
+    if (found.durability !== was.durability || found.eviction !== was.eviction) report(log, found, wanted);
+  };
+  const rewrite = createRewrite(client, tag, log);
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      await clock.sleep(clock.now() + LOOK_MS, ended);
+      await look().catch(() => {});
+      if (now.appendfsync !== "off") await calls.ask(rewrite).catch(() => {});
+    }
+  };
+  watch().catch(() => {});
+  client.on("ready", () => void look().catch(() => {}));
+
+  return () => now;
 }

@@ -103,13 +103,9 @@ for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
 `);
 
-/** now, lease ms, (sub, ordinal, token)… → how many leases are still held. */
+/** now, lease ms, (sub, ordinal, token)… */
 export const RENEW = inRedis(`
-local term, kept = tonumber(ARGV[2]), 0
-for i = 3, #ARGV, 3 do
-  if renew(ARGV[i], ARGV[i + 1], ARGV[i + 2], term) then kept = kept + 1 end
-end
-return kept
+for i = 3, #ARGV, 3 do renew(ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[2])) end
 `);
 
 /** now, sub, ordinal, token, ms until it is due or empty. */
@@ -178,6 +174,7 @@ for _, rest in ipairs(rests) do
     found = found + 1
   end
 end
+flush()
 if #rests < page then
   if cancelled == began then call('SET', P .. ':q:whole', 1) end
   last = ''

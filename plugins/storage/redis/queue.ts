@@ -5,23 +5,12 @@ import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
-import { type Calls, script } from "./calls.ts";
+import type { Calls } from "./calls.ts";
 import type { Channel } from "./channel.ts";
-import type { Commits } from "./commits.ts";
-import type { BatchCalls } from "./batch-calls.ts";
 import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, RENEW, SWEEP } from "./queue-lua.ts";
-import type { Now, TimeArgument } from "./time-argument.ts";
+import type { TimeArgument } from "./time-argument.ts";
+import type { Writer } from "./writer.ts";
 
-const SCRIPTS = {
-  claim: script(CLAIM),
-  release: script(RELEASE),
-  renew: script(RENEW),
-  pause: script(PAUSE),
-  cancel: script(CANCEL),
-  sweep: script(SWEEP),
-  depth: script(DEPTH),
-  pending: script(PENDING),
-};
 /** Longest time between two looks, in case a message is lost, ms. */
 const LONGEST_WAIT_MS = 5_000;
 /** …and while no messages can arrive, ms. */
@@ -40,16 +29,15 @@ interface SharedQueue extends Queue {
 
 export function sharedQueue(deps: {
   calls: Calls;
-  step: BatchCalls;
-  commits: Commits;
+  writer: Writer;
   clock: Clock;
-  now: Now;
-  noted: TimeArgument["noted"];
+  time: TimeArgument;
   leaseMs: number;
   node: string;
   channel: () => Channel;
 }): SharedQueue {
-  const { calls, step, commits, clock, now, noted, leaseMs, node, channel } = deps;
+  const { calls, writer, clock, leaseMs, node, channel } = deps;
+  const { now, noted } = deps.time;
   let closed = false;
   let timer: AbortController | undefined;
   let rung = true;
@@ -57,8 +45,7 @@ export function sharedQueue(deps: {
   /** This process's time at which something known may be due. */
   let nextAt = 0;
   let blocked: ReadonlySet<string> = new Set();
-  let claims = 0;
-  let cancels = 0;
+  let unique = 0;
 
   function notify(): void {
     rung = true;
@@ -87,7 +74,7 @@ export function sharedQueue(deps: {
   }
 
   async function rest(subscriptionId: string, ms: number, how: "pause" | "hold"): Promise<void> {
-    await calls.run(SCRIPTS.pause, [now(), subscriptionId, ms, how], { repeatable: true, changes: false });
+    await calls.run(PAUSE, [now(), subscriptionId, ms, how]);
     if (ms <= 0) notify();
   }
 
@@ -106,10 +93,10 @@ export function sharedQueue(deps: {
       if (limit <= 0) return [];
       rung = false;
       const under = [...busy].filter(([, count]) => count > 0).flat();
-      const args = [now(), limit, perSubscription, leaseMs, `${node}.${++claims}`, LONGEST_WAIT_MS, ...under];
+      const args = [now(), limit, perSubscription, leaseMs, `${node}.${++unique}`, LONGEST_WAIT_MS, ...under];
       const sentAt = clock.monotonic();
       // A claim whose answer is lost has leased lines that nobody works on; they come back when the lease lapses.
-      const reply = (await calls.run(SCRIPTS.claim, args, { repeatable: false, changes: false })) as ClaimReply;
+      const reply = (await calls.run(CLAIM, args, { repeatable: false })) as ClaimReply;
       noted(sentAt);
       const [serverNow, next, full, epoch, ...rows] = reply;
       // Changes that were missed are read again before anything begins.
@@ -127,12 +114,7 @@ export function sharedQueue(deps: {
       return woken;
     },
 
-    async extend({ subscriptionId, ordinal, token }) {
-      const reply = await step("extend", [subscriptionId, ordinal, token, leaseMs]);
-      if (reply.end !== "done") return false;
-      channel().atEpoch(reply.epoch);
-      return true;
-    },
+    extend: ({ subscriptionId, ordinal, token }) => writer.extend([subscriptionId, ordinal, token, leaseMs]),
 
     renewal: {
       // One renewal may fail; a lease granted right after it is still renewed long before its end.
@@ -142,7 +124,7 @@ export function sharedQueue(deps: {
         for (let i = 0; i < all.length; i += RENEWED) {
           const some = all.slice(i, i + RENEWED);
           const held = some.flatMap(({ subscriptionId, ordinal, token }) => [subscriptionId, ordinal, token]);
-          await calls.run(SCRIPTS.renew, [now(), leaseMs, ...held], { repeatable: true, changes: false });
+          await calls.run(RENEW, [now(), leaseMs, ...held]);
         }
       },
     },
@@ -150,13 +132,13 @@ export function sharedQueue(deps: {
     async settle(lease, changes, then) {
       const keep = then?.keep === undefined ? "" : lineOf(then.keep);
       const held = [lease.subscriptionId, lease.ordinal, lease.token, keep, leaseMs];
-      await commits.settle(held, changes);
+      await writer.settle(held, changes);
       freed(lease.subscriptionId);
     },
 
     async withdraw(line, changes) {
       try {
-        await commits.withdraw([line.subscriptionId, line.ordinal, lineOf(line)], changes);
+        await writer.withdraw([line.subscriptionId, line.ordinal, lineOf(line)], changes);
         return true;
       } catch (error) {
         if (error instanceof LeaseLostError) return false;
@@ -167,7 +149,7 @@ export function sharedQueue(deps: {
     async release({ subscriptionId, ordinal, token }, dueAt) {
       const inMs = dueAt === undefined ? "" : Math.max(0, dueAt - clock.now());
       const args = [now(), subscriptionId, ordinal, token, inMs];
-      await calls.run(SCRIPTS.release, args, { repeatable: true, changes: false });
+      await calls.run(RELEASE, args);
       freed(subscriptionId);
       noteDue((dueAt ?? 0) - clock.now());
     },
@@ -176,24 +158,15 @@ export function sharedQueue(deps: {
     hold: (subscriptionId, ms) => rest(subscriptionId, ms, "hold"),
 
     async cancel(subscriptionId) {
-      await calls.run(SCRIPTS.cancel, [now(), subscriptionId, `${node}.${++cancels}`], {
-        repeatable: true,
-        changes: false,
-      });
+      await calls.run(CANCEL, [now(), subscriptionId, `${node}.${++unique}`]);
     },
 
     async sweep() {
-      let found = 0;
-      for (let after = "", began = ""; ;) {
-        const [more, last, cancelled] = (await calls.run(SCRIPTS.sweep, [now(), after, SWEEP_PAGE, began], {
-          repeatable: true,
-          changes: false,
-        })) as [number, string, string];
+      let [found, more, after, began] = [0, 0, "", ""];
+      do {
+        [more, after, began] = (await calls.run(SWEEP, [now(), after, SWEEP_PAGE, began])) as [number, string, string];
         found += more;
-        if (last === "") break;
-        after = last;
-        began = cancelled;
-      }
+      } while (after !== "");
       if (found > 0) notify();
       return found;
     },
@@ -202,16 +175,13 @@ export function sharedQueue(deps: {
       let lines = 0;
       for (let i = 0; i < subscriptionIds.length; i += PENDING_GROUP) {
         const group = [now(), ...subscriptionIds.slice(i, i + PENDING_GROUP)];
-        lines += (await calls.run(SCRIPTS.pending, group, { repeatable: true, changes: false })) as number;
+        lines += (await calls.run(PENDING, group)) as number;
       }
       return lines;
     },
 
     async depth() {
-      const [lines, leased, oldest] = (await calls.run(SCRIPTS.depth, [now()], {
-        repeatable: true,
-        changes: false,
-      })) as [number, number, number];
+      const [lines, leased, oldest] = (await calls.run(DEPTH, [now()])) as [number, number, number];
       return { waiting: Math.max(0, lines - leased), leased, oldestDueAt: oldest < 0 ? undefined : oldest };
     },
   };
