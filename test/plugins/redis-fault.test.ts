@@ -7,7 +7,7 @@ import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { redis, redisAt } from "../../plugins/storage/redis.ts";
 import type { RedisOptions } from "../../plugins/storage/redis.ts";
-import { CALL_MS, COMMAND_MS } from "../../plugins/storage/redis/connect.ts";
+import { CALL_MS, COMMAND_MS, connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
 import { needs } from "../support/needs.ts";
 import { hurried, pacedClock } from "../support/paced-clock.ts";
@@ -356,6 +356,28 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     expect(storage.durability).toBe("fsync");
     expect(bench.log.lines.filter(({ fields }) => fields?.["durability"] === "volatile")).toEqual([]);
     expect(metrics.counted.size).toBe(0);
+  });
+
+  law("keeps to what it knew when the connection ends between two of its questions", async (bench) => {
+    const node = await bench.server();
+    let made: RedisConnection | undefined;
+    const plugin = redisAt(
+      { url: node.url },
+      () => "",
+      async (...given) => {
+        made = await connection(...given);
+        return made;
+      },
+    );
+    const paced = pacedClock(hurried(4_000));
+    const storage = await plugin.setup(pluginContext(paced, "/nonexistent", { log: bench.log }));
+    bench.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    let asked = 0;
+    Object.assign(made?.client as object, {
+      config: () => Promise.reject(new Error(`Connection is closed (${++asked})`)),
+    });
+    await until(() => asked > 10);
+    expect(storage.durability).toBe("fsync");
   });
 
   law("calls a cluster volatile that commits wait for no replica of: another node may take over", async (bench) => {

@@ -71,7 +71,8 @@ async function lookAt(client: Client, tag: string, options: ReadOptions, log?: L
       const [, value] = (await server.config("GET", name)) as string[];
       return value;
     } catch (error) {
-      hidden = error instanceof Error ? error.message : "";
+      if (!(error instanceof Error) || error.name !== "ReplyError") throw error;
+      hidden = error.message;
       return undefined;
     }
   };
