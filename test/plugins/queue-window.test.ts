@@ -57,7 +57,7 @@ it("sets one timer for a wait of hours, however often its subscription is held b
   const times = heap<SubscriptionQueue>();
   const timer = wakeTimer(clock, time, (queue) => window.touch(queue), times);
   const far = clock.now() + 3_600_000;
-  const window = createWindow({ clock, time, size: 16, timer, forgot: () => {}, left: () => {} });
+  const window = createWindow({ clock, time, size: 16, timer, forgot: () => {} });
   const queue = window.queueOf("s");
   window.hold(queue, due("s", 0, far), far);
   for (let n = 1; n <= 50; n++) {

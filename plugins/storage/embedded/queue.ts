@@ -46,14 +46,13 @@ interface WindowQueue extends Queue {
 
 export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
   const time = timeline(clock);
-  const timer = wakeTimer(clock, time, (queue) => window.touch(queue));
+  const timer = wakeTimer(clock, time, (queue) => feeder.woken(queue));
   const window = createWindow({
     clock,
     time,
     size,
     timer,
     forgot: () => feeder.forgot(),
-    left: () => feeder.left(),
   });
   const feeder = createRefill({
     range,

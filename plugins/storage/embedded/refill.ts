@@ -6,7 +6,6 @@ import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Window } from "./window.ts";
 import { endPage, isBehind, leaveBehind, startPage, type SubscriptionQueue } from "./subscription-queue.ts";
 import { createSearch } from "./search.ts";
-import { atOf } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** Lines read at once, for one subscription queue and by the sweep. */
@@ -28,8 +27,8 @@ interface Refill {
   knowsAll(): boolean;
   /** Notes that a subscription queue was dropped for lack of room: only a sweep finds it again. */
   forgot(): void;
-  /** Notes that a line was left to storage for lack of room. */
-  left(): void;
+  /** The time has come that the timer was set to for the subscription queue. */
+  woken(queue: SubscriptionQueue): void;
   /** Notes that storage no longer has this line: a page that is being read must not bring it back. */
   moved(due: Due): void;
   close(): Promise<void>;
@@ -37,7 +36,7 @@ interface Refill {
 
 export function createRefill(deps: {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
-  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly clock: Pick<Clock, "now">;
   readonly time: Timeline;
   readonly window: Window;
   /** Called when something may be claimed. */
@@ -93,19 +92,15 @@ export function createRefill(deps: {
       endPage(queue, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
         const due = news(entry);
-        if (due !== undefined) window.hold(queueOf(queue.id), due, atOf(queue.futureLines, due, time));
+        if (due !== undefined) window.hold(queueOf(queue.id), due, time.at(due));
       }
       touch(queue);
     });
   }
 
-  /**
-   * Reads a page of lines that are due only because their time cannot be true, and a page of the rest, if it is due or
-   * there are none.
-   */
+  /** Reads a page of the search, if it is on, and a page of the lines in their order, if they are due or it is off. */
   async function readOnce(queue: SubscriptionQueue): Promise<void> {
-    const fed = await search.readPage(queue);
-    const due = !fed || queue.behindAt - time.ahead() <= time.now();
+    const due = !(await search.readPage(queue)) || queue.behindAt - time.ahead() <= time.now();
     if (due && queue.behind !== undefined && queues.get(queue.id) === queue) await readPages(queue);
   }
 
@@ -153,7 +148,7 @@ export function createRefill(deps: {
           const due = news(entry);
           if (due === undefined) continue;
           if (!isBehind(own, due)) {
-            window.hold(own, due, atOf(own.futureLines, due, time));
+            window.hold(own, due, time.at(due));
             found++;
           }
         }
@@ -173,7 +168,7 @@ export function createRefill(deps: {
     }
     enter(undefined);
     swept = true;
-    search.begin();
+    search.look();
     return found;
   }
 
@@ -187,11 +182,14 @@ export function createRefill(deps: {
     return next;
   }
 
-  const search = createSearch({ read, news, clock, time, window, notify });
+  const search = createSearch({ read, news, clock, time, window });
 
   return {
     wantsMore: (queue) => void wantsMore.add(queue),
-    left: () => search.watch(),
+    woken(queue) {
+      search.look();
+      touch(queue);
+    },
     refill() {
       search.look();
       if (feeding !== undefined || (wantsMore.size === 0 && !(forgotten && free() > 0.5))) return;
@@ -213,7 +211,6 @@ export function createRefill(deps: {
       closed = true;
       await feeding;
       await sweeping?.catch(() => 0);
-      await search.close();
     },
   };
 }

@@ -2,7 +2,6 @@
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { addFutureLine, type FutureLines } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface QueueLine {
@@ -26,10 +25,13 @@ export interface SubscriptionQueue {
   behind: string | undefined;
   /** When the first of those may be claimed, or earlier: wall-clock time at the write of the line. */
   behindAt: number;
-  /** Parts of the stored lines whose times cannot be true, which are read separately. */
-  futureLines: readonly FutureLines[];
-  /** The number of wall-clock steps at which the stored lines were last searched for those; undefined: never. */
-  searched: number | undefined;
+  /** The key after which the search for impossible times goes on; undefined between searches. */
+  search: string | undefined;
+  /**
+   * When the next search begins, by the queue's time: at once for a new queue and after a step of the wall clock; later
+   * when the first line that it finds, and that the window has no room for, is due. Infinity: there is none to find.
+   */
+  searchAt: number;
   /** Where lines left to storage since a page was requested begin: the page may not show them. */
   left: { readonly behind: string; readonly at: number } | undefined;
   /** A sweep has read all of it: every line that is not held comes after `behind`. */
@@ -53,8 +55,8 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   waiting: [],
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
-  futureLines: [],
-  searched: undefined,
+  search: undefined,
+  searchAt: 0,
   left: undefined,
   whole: false,
   pauseEnds: 0,
@@ -75,21 +77,27 @@ export function pausedMs(queue: SubscriptionQueue, clock: Pick<Clock, "monotonic
   return 0;
 }
 
-/** Returns when storage may have a due line of it, by the queue's time; infinity when it has none. */
+/** Returns when storage is to be read, by the queue's time; infinity when it has no line that is not held. */
 export function storedAt(queue: SubscriptionQueue, time: Timeline): number {
-  let at = queue.behindAt - time.ahead();
-  for (const part of queue.futureLines) at = Math.min(at, part.at);
-  return at;
+  if (queue.behind === undefined) return Number.POSITIVE_INFINITY;
+  return queue.search !== undefined ? 0 : Math.min(queue.behindAt - time.ahead(), queue.searchAt);
 }
 
 /** Returns when the next line may be claimed, by the queue's time, ignoring pauses; infinity without one. */
 export function firstAt(queue: SubscriptionQueue, time: Timeline): number {
-  return Math.min(queue.waiting[0]?.at ?? Number.POSITIVE_INFINITY, storedAt(queue, time));
+  return Math.min(queue.waiting[0]?.at ?? Number.POSITIVE_INFINITY, queue.behindAt - time.ahead());
 }
 
-/** Returns when the next line may be claimed, by the queue's time; infinity without one. */
-export function nextAt(queue: SubscriptionQueue, time: Timeline, clock: Pick<Clock, "monotonic">): number {
-  const at = firstAt(queue, time);
+/**
+ * Returns when the next line may be claimed, by the queue's time; infinity without one.
+ * @param at when it may be, ignoring pauses
+ */
+export function nextAt(
+  queue: SubscriptionQueue,
+  time: Timeline,
+  clock: Pick<Clock, "monotonic">,
+  at = firstAt(queue, time),
+): number {
   const left = pausedMs(queue, clock);
   // Rounded up, because the wall clock counts whole milliseconds: a check that comes too early must be repeated.
   return left > 0 ? Math.max(time.now() + Math.ceil(left), at) : at;
@@ -134,8 +142,7 @@ export function evictLast(queue: SubscriptionQueue, time: Timeline): QueueLine |
   const { due, at } = line;
   queue.lines.delete(due.ordinal);
   leaveBehind(queue, before(due), waitsUntil(line, time) ?? due.dueAt);
-  // In storage it sorts after lines that are due later.
-  if (at < due.dueAt - time.ahead()) queue.futureLines = addFutureLine(queue.futureLines, due, before(due), at);
+  if (time.isImpossible(due)) queue.searchAt = Math.min(queue.searchAt, at);
   return line;
 }
 
@@ -185,6 +192,4 @@ export function endPage(queue: SubscriptionQueue, last: string | undefined): voi
   queue.behindAt = Number.POSITIVE_INFINITY;
   if (last !== undefined) leaveBehind(queue, last, Number(last.split(":")[2]));
   if (left !== undefined) leaveBehind(queue, left.behind, left.at);
-  // All lines are held: there is nothing to read separately.
-  if (queue.behind === undefined) queue.futureLines = [];
 }

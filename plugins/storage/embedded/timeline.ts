@@ -14,7 +14,9 @@ export interface Timeline {
   ahead(): number;
   /** Returns how often the wall clock was set. */
   steps(): number;
-  /** Returns when a line may be claimed, never further away than the line's own wait. */
+  /** Whether the line is further away than its own wait: a clock that was ahead has written it. */
+  isImpossible(due: Due): boolean;
+  /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
   at(due: Due): number;
   /** Converts a wall-clock time that was made just now. */
   soon(wallMs: number): number;
@@ -25,8 +27,11 @@ export interface Timeline {
 export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
   let ahead = 0;
   let steps = 0;
+  let last = clock.now();
+  /** When the wall clock was read for the last time before it was set. What it wrote was written by then. */
+  let setAt = last;
   /** How far the wall clock was ahead of the monotonic one when both were last read. */
-  let apart = clock.now() - clock.monotonic();
+  let apart = last - clock.monotonic();
 
   function now(): number {
     const wall = clock.now();
@@ -35,19 +40,28 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
     apart = apartNow;
     if (Math.abs(drift) > STEP_MS) {
       ahead += Math.round(drift);
+      setAt = last;
       steps++;
     }
-    return wall - ahead;
+    return (last = wall - ahead);
+  }
+
+  function isImpossible(due: Due): boolean {
+    const latest = now() + longestWait(due);
+    return due.dueAt - ahead > latest + STEP_MS;
   }
 
   return {
     now,
     ahead: () => ahead,
     steps: () => steps,
+    isImpossible,
     at(due) {
       const current = now();
       const at = due.dueAt - ahead;
-      return at <= current ? at : Math.min(at, current + longestWait(due));
+      if (at <= current) return at;
+      const wait = longestWait(due);
+      return isImpossible(due) ? setAt + wait : Math.min(at, current + wait);
     },
     soon(wallMs) {
       const current = now();
@@ -58,4 +72,4 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
 }
 
 /** Returns how long a line may have had to wait when it was written, ms. */
-export const longestWait = (due: Due): number => (neverTried(due) ? 0 : (due.waitMs ?? LONGEST_WAIT_MS));
+const longestWait = (due: Due): number => (neverTried(due) ? 0 : (due.waitMs ?? LONGEST_WAIT_MS));

@@ -11,9 +11,11 @@ import {
   dequeue,
   enqueue,
   evictLast,
+  firstAt,
   newSubscriptionQueue,
   nextAt,
   pausedMs,
+  storedAt,
   waitsUntil,
   type SubscriptionQueue,
   type QueueLine,
@@ -42,19 +44,15 @@ export interface Window {
   share(): number;
 }
 
-/**
- * @param forgot called when a subscription queue was dropped for lack of room, so that only a sweep finds it again
- * @param left called when a line is left to storage
- */
+/** @param forgot called when a subscription queue was dropped for lack of room, so that only a sweep finds it again */
 export function createWindow(deps: {
   readonly clock: Pick<Clock, "monotonic">;
   readonly time: Timeline;
   readonly size: number;
   readonly timer: Pick<WakeTimer, "set" | "notify">;
   readonly forgot: () => void;
-  readonly left: () => void;
 }): Window {
-  const { clock, time, size, timer, forgot, left } = deps;
+  const { clock, time, size, timer, forgot } = deps;
   const queues = new Map<string, SubscriptionQueue>();
   const ready = new Set<SubscriptionQueue>();
   let waiting = 0;
@@ -77,7 +75,6 @@ export function createWindow(deps: {
       setNewest(laterLines, dueKey(line.due), line.at, size);
     }
     waiting--;
-    left();
   }
 
   /** Makes room: cuts every queue to its share, then empties those that are due last. */
@@ -133,7 +130,7 @@ export function createWindow(deps: {
     },
     touch(queue) {
       if (queues.get(queue.id) !== queue) return; // Dropped meanwhile.
-      const next = nextAt(queue, time, clock);
+      const next = nextAt(queue, time, clock, Math.min(firstAt(queue, time), storedAt(queue, time)));
       if (next <= time.now()) {
         ready.add(queue);
         timer.notify();
