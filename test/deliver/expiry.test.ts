@@ -50,32 +50,6 @@ describe("an Idempotency-Key", () => {
     expect((await accept(test, 2))[0]?.duplicate).toBe(true);
   });
 
-  it("that a clock a year ahead has stored is free again a day and an hour after the clock was set right", async () => {
-    await using test = await testPath();
-    await test.start();
-    await test.clock.step(365 * DAY_MS);
-    const [first] = await accept(test, 1);
-    await test.clock.step(-365 * DAY_MS);
-    await test.clock.advance(DAY_MS - 1);
-    expect((await accept(test, 1))[0]).toEqual({ ...first, duplicate: true });
-    await test.clock.advance(3_600_001);
-    expect(await rows(test)).toEqual([0, 0]);
-    expect((await accept(test, 2))[0]?.duplicate).toBe(false);
-  });
-
-  it("and the id of an event that was erased then are free as soon", async () => {
-    await using test = await testPath();
-    await test.start();
-    await test.clock.step(365 * DAY_MS);
-    await test.publish("deposit:paid", { id: "own:1" });
-    await test.parts.eventErasure.erase("key_1", "own:1", []);
-    await test.clock.step(-365 * DAY_MS);
-    await test.clock.advance(3_630_000);
-    await expect(test.publish("deposit:paid", { id: "own:1" })).rejects.toMatchObject({ code: "IDEMPOTENCY_MISMATCH" });
-    await test.clock.advance(DAY_MS + 60_000);
-    expect(await test.publish("deposit:paid", { id: "own:1" })).toBe("own:1");
-  });
-
   it("is as long remembered when the clock is a year behind for hours, or an hour ahead", async () => {
     await using test = await testPath();
     await test.start();
