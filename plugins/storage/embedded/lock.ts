@@ -5,7 +5,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { StartError } from "../../../core/model/errors.ts";
 import { systemReason } from "../../../core/model/system-error.ts";
 
-export interface FolderLock {
+interface FolderLock {
   release(): void;
 }
 

@@ -4,7 +4,7 @@
 const CHUNK = 256;
 
 /** Returns the index of the first key that is not before `key`. */
-export function lowerBound(keys: readonly string[], key: string): number {
+function lowerBound(keys: readonly string[], key: string): number {
   let low = 0;
   let high = keys.length;
   while (low < high) {
