@@ -110,7 +110,10 @@ export function problemsOf(options: RedisOptions): readonly FieldError[] {
     problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
   for (const [path, [message, fits]] of Object.entries(RULES)) {
     const given = options[path as keyof RedisOptions];
-    if (given !== undefined && !fits(given)) problems.push({ path, message });
+    if (given === undefined || fits(given)) continue;
+    // Of a list of nodes the first one that is none is named.
+    const place = Array.isArray(given) ? given.findIndex((node: Partial<RedisNode> | null) => !isNode(node)) : -1;
+    problems.push({ path: place < 0 ? path : `${path}[${place}]`, message });
   }
   return problems;
 }
