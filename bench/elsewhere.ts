@@ -3,7 +3,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { subscriptionKey } from "../core/model/keys.ts";
+import { SUBSCRIPTION } from "../core/model/schema.ts";
 import type { Change } from "../core/ports/storage.ts";
 import { decodeSubscription, encodeSubscription } from "../core/records/subscription-record.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
@@ -40,7 +40,11 @@ async function fill(folder: string, count: number): Promise<void> {
     const changes: Change[] = [];
     for (; made < count && changes.length < PAGE; made++) {
       const [keyId, id] = [`key_else_${Math.floor(made / PER_KEY)}`, `sub_${String(made).padStart(26, "0")}`];
-      changes.push({ op: "put", key: subscriptionKey(keyId, id), value: encodeSubscription({ ...like, keyId, id }) });
+      changes.push({
+        op: "put",
+        key: SUBSCRIPTION.key({ keyId, id }),
+        value: encodeSubscription({ ...like, keyId, id }),
+      });
     }
     await storage.commit(changes);
   }

@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import memoryDriver from "unstorage/drivers/memory";
-import { dueKey, dueValue } from "../core/model/keys.ts";
+import { dueValue } from "../core/model/due.ts";
+import { DUE } from "../core/model/schema.ts";
 import type { Due } from "../core/model/delivery.ts";
 import { ordinals } from "../core/model/ids.ts";
 import type { Plugin } from "../core/ports/plugin.ts";
@@ -62,7 +63,7 @@ async function measure(
       };
       await storage.commit([
         { op: "put", key: `event:key_1:${ordinal}`, value: `{"id":"evt"}\n${BODY}` },
-        { op: "put", key: dueKey(due), value: dueValue(due) },
+        { op: "put", key: DUE.key(due), value: dueValue(due) },
       ]);
       storage.queue.add([due]);
       accepted++;
@@ -80,7 +81,7 @@ async function measure(
     await Promise.all(
       leases.map((lease) =>
         storage.queue.settle(lease, [
-          { op: "delete", key: dueKey(lease) },
+          { op: "delete", key: DUE.key(lease) },
           { op: "put", key: `delivery:${lease.subscriptionId}:${lease.ordinal}`, value: '{"status":"delivered"}' },
         ]),
       ),

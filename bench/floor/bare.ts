@@ -11,7 +11,8 @@ import { loadConfig } from "../../config/load.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { ordinals, ordinalTime } from "../../core/model/ids.ts";
-import { dueKey, dueValue, eventIdKey, eventKey } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE, EVENT, EVENT_ID } from "../../core/model/schema.ts";
 import { makeDurableFolder } from "../../core/ports/folder.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { deliveredChanges, freshDelivery } from "../../core/records/delivery-records.ts";
@@ -98,9 +99,11 @@ export async function serveBare({ stored }: { readonly stored: boolean }): Promi
         body,
       };
       await commit([
-        ...(own === undefined ? [] : [{ op: "put", key: eventIdKey(keyId, own), value: ordinal, if: null } as const]),
-        { op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event), if: null },
-        { op: "put", key: dueKey(due), value: dueValue(due) },
+        ...(own === undefined
+          ? []
+          : [{ op: "put", key: EVENT_ID.key({ keyId, id: own }), value: ordinal, if: null } as const]),
+        { op: "put", key: EVENT.key({ keyId, ordinal }), value: encodeEvent(event), if: null },
+        { op: "put", key: DUE.key(due), value: dueValue(due) },
       ]);
     }
     return { due, id, type, body: Buffer.from(body) };

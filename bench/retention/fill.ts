@@ -4,7 +4,7 @@ import { liveOf } from "../../core/records/subscription-cache.ts";
 import { fanout } from "../../core/publish/fanout.ts";
 import { deliveredChanges } from "../../core/records/delivery-records.ts";
 import { ordinalFloor, ordinals, ordinalTime } from "../../core/model/ids.ts";
-import { apiKeyKey, eventKey, eventsOf } from "../../core/model/keys.ts";
+import { API_KEY, EVENT } from "../../core/model/schema.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { publication } from "../throughput/event.ts";
 
@@ -29,7 +29,7 @@ export async function fill(
   const mint = ordinals(() => first + Math.floor((made / count) * age.spreadMs));
   const { data } = JSON.parse(publication()) as { readonly data: unknown };
   const text = JSON.stringify(data);
-  await storage.commit([{ op: "put", key: apiKeyKey(keyId), value: String(first) }]);
+  await storage.commit([{ op: "put", key: API_KEY.key({ keyId }), value: String(first) }]);
   while (made < count) {
     const changes = [];
     for (let i = 0; i < BATCH && made < count; i++, made++) {
@@ -54,10 +54,10 @@ export async function fill(
 
 /** How many of them are still there. */
 export async function leftOf(storage: Storage, keyId: string): Promise<number> {
-  const end = eventKey(keyId, ordinalFloor(Date.now() - AGE_MS + SPREAD_MS));
+  const end = EVENT.key({ keyId, ordinal: ordinalFloor(Date.now() - AGE_MS + SPREAD_MS) });
   let left = 0;
   for (let after: string | undefined; ;) {
-    const page = await storage.range(eventsOf(keyId), { after, limit: 1_000 });
+    const page = await storage.range(EVENT.under({ keyId }), { after, limit: 1_000 });
     left += page.filter(({ key }) => key < end).length;
     after = page.at(-1)?.key;
     if (page.length < 1_000 || (after ?? "") >= end) return left;

@@ -5,7 +5,7 @@
  * one attempt through.
  */
 import type { Attempt } from "../model/attempt.ts";
-import { deliveriesOf, healthKey, parseHealthKey } from "../model/keys.ts";
+import { DELIVERY, HEALTH } from "../model/schema.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { breakerClosed, breakerOpened, type Notice } from "../model/notice.ts";
@@ -129,14 +129,14 @@ export function createCircuitBreaker(deps: {
   }
 
   async function forgetStored(id: string, streak: Streak, sub: Subscription | undefined): Promise<void> {
-    const changes: readonly Change[] = [{ op: "delete", key: healthKey(id) }];
+    const changes: readonly Change[] = [{ op: "delete", key: HEALTH.key({ subscriptionId: id }) }];
     if (sub === undefined || !streak.reported) await storage.commit(changes);
     else await commit(changes, breakerClosed(sub, streak.since));
   }
 
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
   async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
-    const stillStored = (await storage.getItem(healthKey(sub.id))) !== undefined;
+    const stillStored = (await storage.getItem(HEALTH.key({ subscriptionId: sub.id }))) !== undefined;
     const found = stillStored ? await storedOutcomes(storage, sub.id, streak.since, startedAt) : undefined;
     if (streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
     streak.unconfirmed = false;
@@ -213,7 +213,9 @@ export function createCircuitBreaker(deps: {
     later("rest", () => storage.queue.pause(sub.id, restMs));
     if (streak.stored) return;
     streak.stored = true;
-    const changes: readonly Change[] = [{ op: "put", key: healthKey(sub.id), value: String(streak.since) }];
+    const changes: readonly Change[] = [
+      { op: "put", key: HEALTH.key({ subscriptionId: sub.id }), value: String(streak.since) },
+    ];
     const opened = breakerOpened(sub, streak.failures, streak.since, now + restMs);
     later("streak", () => (streak.reported ? commit(changes, opened) : storage.commit(changes)));
   }
@@ -222,13 +224,13 @@ export function createCircuitBreaker(deps: {
     async start() {
       if (options === false) return;
       const now = (startedAt = clock.now());
-      for await (const { key, value } of everyEntry(storage, healthKey(""))) {
+      for await (const { key, value } of everyEntry(storage, HEALTH.start)) {
         const { breakerAfter: failures } = options;
         // Of a damaged row, or one by a clock that was ahead, the beginning is not known: the days are counted from now.
         const since = Number(value) > 0 ? Math.min(Number(value), now) : now;
         const streak = newStreak(since, clock.monotonic(), now - since);
         const read = { ...streak, failures, stored: true, unconfirmed: true };
-        streaks.set(parseHealthKey(key), read);
+        streaks.set(HEALTH.id(key).subscriptionId, read);
       }
     },
     admit(sub, ordinal) {
@@ -259,14 +261,14 @@ export function createCircuitBreaker(deps: {
     async forget(id) {
       await clear(id, streaks.get(id));
       // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
-      const left = await storage.getItem(healthKey(id));
-      if (left !== undefined) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+      const left = await storage.getItem(HEALTH.key({ subscriptionId: id }));
+      if (left !== undefined) await storage.commit([{ op: "delete", key: HEALTH.key({ subscriptionId: id }) }]);
     },
     async open(ids) {
       const open: string[] = [];
       for (let i = 0; i < ids.length; i += READ_AT_ONCE) {
         const some = ids.slice(i, i + READ_AT_ONCE);
-        const rows = await storage.getMany(some.map(healthKey));
+        const rows = await storage.getMany(some.map((subscriptionId) => HEALTH.key({ subscriptionId })));
         open.push(...some.filter((id, n) => rows[n] !== undefined || (streaks.get(id)?.restMs ?? 0) > 0));
       }
       return open;
@@ -318,7 +320,7 @@ async function storedOutcomes(
   let attemptedAt = Number.NEGATIVE_INFINITY;
   let looked = 0;
   const newest = { reverse: true, limit: OUTCOMES_PAGE };
-  for await (const { value } of everyEntry(storage, deliveriesOf(subscriptionId), newest)) {
+  for await (const { value } of everyEntry(storage, DELIVERY.under({ subscriptionId }), newest)) {
     // A record that cannot be read is no evidence.
     const delivery = unlessDamaged(() => decodeDelivery(value));
     if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };

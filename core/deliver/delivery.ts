@@ -9,7 +9,7 @@ import pRetry from "p-retry";
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError } from "../model/errors.ts";
-import { dueKey, subscriptionKey } from "../model/keys.ts";
+import { DUE, SUBSCRIPTION } from "../model/schema.ts";
 import { MOST_ATTEMPTS, type Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
@@ -91,7 +91,7 @@ export class DeliveryRun {
     // A record that agrees with the line proves that the delivery is one of the event's.
     const proven = cycle > 0 || this.#delivery !== undefined;
     if (!proven && !(await isNamed(recipients, loaded.event, subscriptionId)))
-      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+      throw new DamagedRecordError("due", "misplaced", DUE.key(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const sub = await subscriptionCache.get(keyId, subscriptionId);
@@ -253,9 +253,9 @@ export class DeliveryRun {
   async #sleep(until: number, signal: AbortSignal): Promise<void> {
     const { clock, storage } = this.#deps;
     const changed = new AbortController();
-    const own = subscriptionKey(this.#lease.keyId, this.#lease.subscriptionId);
+    const own = SUBSCRIPTION.key({ keyId: this.#lease.keyId, id: this.#lease.subscriptionId });
     const unwatch = storage.watch((keys) => {
-      if (keys.includes(own) || keys.includes("subscription:")) changed.abort();
+      if (keys.includes(own) || keys.includes(SUBSCRIPTION.start)) changed.abort();
     });
     await clock.sleep(until, AbortSignal.any([signal, changed.signal])).finally(unwatch);
   }

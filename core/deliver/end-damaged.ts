@@ -4,7 +4,8 @@
  */
 import { deliveryId, type Delivery, type Due } from "../model/delivery.ts";
 import { StorageError, type DamagedRecordError } from "../model/errors.ts";
-import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from "../model/keys.ts";
+import { dueValue } from "../model/due.ts";
+import { DELIVERY, DUE, EVENT, SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
@@ -46,7 +47,7 @@ export async function endDamaged(
   if (error.damage === "missing" && (await isRemoving(storage, keyId, ordinal).catch(() => false)))
     return await storage.queue.release(lease, deps.clock.now() + REMOVING_MS);
   // A replay that changed the line after the claim makes it contradict the record, without any damage.
-  const [now] = await readTexts(storage, [dueKey(line)]);
+  const [now] = await readTexts(storage, [DUE.key(line)]);
   if (now !== dueValue(line)) return void (await handOver(lease, signal, deps));
   const detail = await end(error, met, signal, deps);
   metrics.count("records_damaged", { kind: error.kind });
@@ -72,12 +73,12 @@ async function end(
       await settle(lease, [dropDue(line)], undefined, signal, deps);
       return "the due line was dropped: its delivery has ended";
     }
-    if (dueKey(next) !== dueKey(line) || dueValue(next) !== dueValue(line)) {
+    if (DUE.key(next) !== DUE.key(line) || dueValue(next) !== dueValue(line)) {
       await settle(lease, [dropDue(line), putDue(next)], { next }, signal, deps);
       return "the due line was rebuilt from the delivery's record";
     }
   }
-  const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+  const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
   const found = readEvent(keyId, ordinal, text);
   const named = (): Promise<boolean | undefined> => unlessUnreadable(deps.recipients.has(found.event, subscriptionId));
   if (record === undefined && !found.damaged && (await named()) === false) {
@@ -117,8 +118,8 @@ async function ownerOf(
 ): Promise<{ readonly keyId: string; readonly sub: Subscription | undefined }> {
   const sub = damaged === undefined ? await subscriptionCache.get(keyId, subscriptionId) : undefined;
   if (sub !== undefined) return { keyId, sub };
-  for await (const { key } of everyEntry(storage, "subscription:")) {
-    const { keyId: owner, id } = parseSubscriptionKey(key);
+  for await (const { key } of everyEntry(storage, SUBSCRIPTION.start)) {
+    const { keyId: owner, id } = SUBSCRIPTION.id(key);
     if (id !== subscriptionId) continue;
     return { keyId: owner, sub: await subscriptionCache.get(owner, subscriptionId) };
   }
@@ -126,7 +127,7 @@ async function ownerOf(
 }
 
 async function recordOf({ subscriptionId, ordinal }: Due, { storage }: DeliveryDeps): Promise<Delivery | undefined> {
-  const key = deliveryKey(subscriptionId, ordinal);
+  const key = DELIVERY.key({ subscriptionId, ordinal });
   const read = readText(storage, "delivery", key).then((text) =>
     text === undefined ? undefined : decodeDelivery(text, key),
   );

@@ -3,7 +3,7 @@
  * nothing.
  */
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { eventKey } from "../model/keys.ts";
+import { EVENT } from "../model/schema.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -69,7 +69,7 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   }
 
   async function read(keyId: string, ordinal: string): Promise<CachedEvent> {
-    const key = eventKey(keyId, ordinal);
+    const key = EVENT.key({ keyId, ordinal });
     const text = await readText(storage, "event", key);
     if (text === undefined) throw new DamagedRecordError("event", "missing", key);
     const event = decodeEvent(text, key);

@@ -8,7 +8,8 @@
 import type { Due } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { deliveryKey, dueKey, dueValue, fanoutKey, fanoutQueueKey, parseDue } from "../model/keys.ts";
+import { dueValue, parseDue } from "../model/due.ts";
+import { DELIVERY, DUE, FANOUT, fanoutQueueKey } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
@@ -75,7 +76,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       return (await eventCache.load(keyId, ordinal)).event;
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
-      const row = await storage.getItem(fanoutKey(keyId, ordinal));
+      const row = await storage.getItem(FANOUT.key({ keyId, ordinal }));
       if (row === undefined) return undefined;
       const { snapshot } = parseFanout(row);
       // Of a damaged line the numbers are not known: the snapshot itself says how many there are.
@@ -95,7 +96,10 @@ export function createExpand(deps: ExpandDeps): Deliver {
       const start = Math.max(0, end - page);
       const some = all.slice(start, end);
       const rows = await storage.getMany(
-        some.flatMap(({ id }) => [deliveryKey(id, ordinal), dueKey({ subscriptionId: id, dueAt, ordinal })]),
+        some.flatMap(({ id }) => [
+          DELIVERY.key({ subscriptionId: id, ordinal }),
+          DUE.key({ subscriptionId: id, dueAt, ordinal }),
+        ]),
       );
       const last = some.findLastIndex(
         ({ ordered }, i) => ordered !== true && (rows[2 * i] !== undefined || rows[2 * i + 1] !== undefined),
@@ -113,7 +117,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       keyId: fanoutQueueKey(lease.subscriptionId),
       ordinal: lease.ordinal,
       kind,
-      key: dueKey(lease),
+      key: DUE.key(lease),
       fault: lease.damaged === undefined ? "misplaced" : "unreadable",
       detail: "the fan-out went on after the last delivery that was written",
     });
@@ -146,8 +150,8 @@ export function createExpand(deps: ExpandDeps): Deliver {
       const done = from + members.length;
       if (done < all.length) next = fanoutLine(event, { ...wide, count: all.length }, done);
     }
-    changes.push({ op: "delete", key: dueKey(lease), if: dueValue(lease) });
-    if (next !== undefined) changes.push({ op: "put", key: dueKey(next), value: dueValue(next) });
+    changes.push({ op: "delete", key: DUE.key(lease), if: dueValue(lease) });
+    if (next !== undefined) changes.push({ op: "put", key: DUE.key(next), value: dueValue(next) });
     await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
     if (dues.length > 0) queue.add(dues);
     if (!sound) reportLine(lease);
@@ -160,7 +164,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
 
   /** The line is not as it was claimed: a commit with an unknown result had succeeded. */
   async function catchUp(lease: Lease, signal: AbortSignal): Promise<void> {
-    const key = dueKey(lease);
+    const key = DUE.key(lease);
     const text = await storage.getItem(key);
     const changes: readonly Change[] =
       text === undefined

@@ -3,7 +3,7 @@
  * receivers that hold every slot of a key do not delay its fan-outs. A fan-out queue has no more under way than a
  * subscription may have.
  */
-import { isFanoutQueue } from "../model/keys.ts";
+import { isFanoutQueue } from "../model/schema.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 /** Counts what is under way of each subscription, fan-out queues included. */

@@ -1,7 +1,7 @@
 /** Settles a lease so that its result is stored once, even if an earlier try had an unknown result. */
 import type { Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { deliveryKey } from "../model/keys.ts";
+import { DELIVERY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
@@ -48,7 +48,7 @@ async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
  * with an unknown result had succeeded. In both cases the queue gets the current line.
  */
 async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promise<boolean> {
-  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
+  const key = DELIVERY.key(lease);
   const text = await persist(() => deps.storage.getItem(key), signal, deps);
   const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
   const asRead: Change = { op: "check", key, if: text ?? null };

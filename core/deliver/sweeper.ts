@@ -3,7 +3,7 @@
  * subscriptions that were disabled or deleted, and lets deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { parseExpiryKey } from "../model/keys.ts";
+import { EXPIRY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
@@ -34,8 +34,8 @@ export function createSweeper(deps: {
   /** Deletes what has expired, together with its expiry line. Repeating it deletes nothing more. */
   async function expire(): Promise<void> {
     for (;;) {
-      const page = await storage.range("expiry:", { limit: EXPIRY_PAGE });
-      const over = page.filter(({ key }) => parseExpiryKey(key).at <= now());
+      const page = await storage.range(EXPIRY.start, { limit: EXPIRY_PAGE });
+      const over = page.filter(({ key }) => EXPIRY.id(key).at <= now());
       if (over.length === 0) return;
       if (!(await drop(over))) for (const line of over) await drop([line]);
       if (over.length < EXPIRY_PAGE) return;
@@ -48,7 +48,7 @@ export function createSweeper(deps: {
       storage,
       lines.flatMap(({ key, value }): readonly Change[] => [
         { op: "delete", key, if: value },
-        { op: "delete", key: parseExpiryKey(key).target },
+        { op: "delete", key: EXPIRY.id(key).target },
       ]),
     );
   }

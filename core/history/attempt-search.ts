@@ -5,8 +5,8 @@
 import type { Attempt, AttemptError } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
-import { eventKey, eventsOf } from "../model/keys.ts";
+import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { EVENT, ordinalOf } from "../model/schema.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { readEvent, unlessUnreadable } from "../records/damage.ts";
 import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
@@ -127,11 +127,11 @@ export function createAttemptSearch(deps: {
 
     /** Yields the event in which the last page ended, and then those behind it. */
     async function* pages(): AsyncGenerator<readonly Entry[]> {
-      const key = last === undefined ? undefined : eventKey(keyId, last);
+      const key = last === undefined ? undefined : EVENT.key({ keyId, ordinal: last });
       const [value] = key === undefined || seen === undefined ? [] : await storage.getMany([key]);
       if (key !== undefined && value !== undefined) yield [{ key, value }];
       // Rows come with their bodies, which may be large, so a page is small.
-      yield* everyPage(storage, eventsOf(keyId), { after: key, limit: PAGE, reverse: true });
+      yield* everyPage(storage, EVENT.under({ keyId }), { after: key, limit: PAGE, reverse: true });
     }
 
     for await (const page of pages()) {

@@ -1,7 +1,7 @@
 /** Reads the attempts of one delivery over all its cycles, newest first, in pages. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
-import { attemptsKey, attemptsOf } from "../model/keys.ts";
+import { ATTEMPTS } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
@@ -48,12 +48,12 @@ export function createAttemptHistory(deps: {
       const attempts: Attempt[] = before === undefined || before > cycle ? delivery.attempts.toReversed() : [];
       let last = Math.min(before ?? cycle, cycle);
       if (attempts.length < limit && last > 0) {
-        const after = attemptsKey(subscriptionId, ordinal, last);
-        const rows = await storage.range(attemptsOf(subscriptionId, ordinal), { after, reverse: true, limit });
+        const after = ATTEMPTS.key({ subscriptionId, ordinal, cycle: last });
+        const rows = await storage.range(ATTEMPTS.under({ subscriptionId, ordinal }), { after, reverse: true, limit });
         if (rows.length === 0) last = 0;
         for (const { key, value } of rows) {
           attempts.push(...(unlessDamaged(() => decodeAttempts(value, key)) ?? []).toReversed());
-          last = Number(key.slice(key.lastIndexOf(":") + 1));
+          last = ATTEMPTS.id(key).cycle;
           if (attempts.length >= limit) break;
         }
       }

@@ -1,7 +1,7 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
-import { ordinalFloor, ordinalOf, ordinalTime } from "../model/ids.ts";
-import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf } from "../model/keys.ts";
+import { ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { DELIVERY, DUE, EVENT, ordinalOf } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
@@ -27,7 +27,7 @@ export function createDeliveryList(deps: {
 
   /** A line does not name its event; the event's record does. */
   async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
-    const text = await storage.getItem(eventKey(keyId, ordinal));
+    const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
     if (text === undefined) return undefined;
     const { event } = readEvent(keyId, ordinal, text);
     const [delivery] = await read([{ event, sub: subscriptionId }]);
@@ -39,20 +39,20 @@ export function createDeliveryList(deps: {
     const known = unlessDamaged(() => decodeDelivery(value, key));
     if (known !== undefined) return known;
     const ordinal = ordinalOf(key);
-    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+    const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
     return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
   }
 
   /** Returns a place that all events are behind: those of a clock that was ahead are younger than now. */
   async function newestPlace(keyId: string): Promise<string> {
-    const [youngest] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
+    const [youngest] = await storage.range(EVENT.under({ keyId }), { reverse: true, limit: 1 });
     const acceptedAt = youngest === undefined ? 0 : ordinalTime(ordinalOf(youngest.key));
     return ordinalFloor(Math.max(clock.now(), acceptedAt) + 1);
   }
 
   async function typed(detail: DeliveryDetail): Promise<DeliveryDetail> {
     const { keyId, ordinal } = detail.delivery;
-    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+    const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
     const { event, damaged } = readEvent(keyId, ordinal, text);
     return damaged ? detail : { ...detail, type: event.type };
   }
@@ -72,10 +72,10 @@ export function createDeliveryList(deps: {
   ): Promise<HistoryPage<DeliveryDetail>> {
     const { id, keyId } = subscription;
     const place = after ?? (await newestPlace(keyId));
-    const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
-    const recordFrom = after === undefined ? undefined : deliveryKey(id, after);
-    const records = everyEntry(storage, deliveriesOf(id), { ...NEWEST, after: recordFrom });
-    const lines = everyEntry(storage, duesOf(id), { ...NEWEST, after: lineFrom });
+    const lineFrom = DUE.key({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
+    const recordFrom = after === undefined ? undefined : DELIVERY.key({ subscriptionId: id, ordinal: after });
+    const records = everyEntry(storage, DELIVERY.under({ subscriptionId: id }), { ...NEWEST, after: recordFrom });
+    const lines = everyEntry(storage, DUE.under({ subscriptionId: id }), { ...NEWEST, after: lineFrom });
     const items: DeliveryDetail[] = [];
     let rows = 0;
     let last = after;

@@ -1,8 +1,8 @@
 /** Reads events and their results from storage: lists and details. */
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { bodyData, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor, ordinalOf } from "../model/ids.ts";
-import { eventKey, eventsOf } from "../model/keys.ts";
+import { isOrdinal, ordinalFloor } from "../model/ids.ts";
+import { EVENT, ordinalOf } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readEvent, type ReadEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
@@ -82,9 +82,9 @@ export function createHistory(deps: {
       let characters = 0;
       let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
       for (;;) {
-        const from = at === undefined ? undefined : eventKey(keyId, at);
+        const from = at === undefined ? undefined : EVENT.key({ keyId, ordinal: at });
         // Rows come with their bodies, which may be large, so a page is small.
-        const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
+        const page = await storage.range(EVENT.under({ keyId }), { after: from, limit: PAGE, reverse: true });
         const wanted: ReadEvent[] = [];
         let ended = page.length < PAGE;
         for (const { key, value } of page) {

@@ -1,6 +1,6 @@
 /** Stores suspensions, so that they outlive the process: written when one begins, restored at a start. */
 import { hash } from "node:crypto";
-import { expiryKey, suspensionKey } from "../model/keys.ts";
+import { EXPIRY, SUSPENSION } from "../model/schema.ts";
 import type { Change, Counters, Storage } from "../ports/storage.ts";
 
 export type SuspensionStorage = Pick<Storage, "getItem" | "range" | "commit">;
@@ -25,15 +25,15 @@ export async function storeSuspension(
   forgetMs: number,
   now: number,
 ): Promise<void> {
-  const target = suspensionKey(hash("sha256", key, "base64url"));
+  const target = SUSPENSION.key({ hash: hash("sha256", key, "base64url") });
   const before = parse(await storage.getItem(target));
   const record: Stored = { key, strikes, struckAt: now, until: now + forMs, forgetAt: now + Math.max(forgetMs, forMs) };
   const changes: Change[] = [
     { op: "put", key: target, value: JSON.stringify(record) },
-    { op: "put", key: expiryKey(record.forgetAt, target), value: "" },
+    { op: "put", key: EXPIRY.key({ at: record.forgetAt, target }), value: "" },
   ];
   if (before !== undefined && before.forgetAt !== record.forgetAt)
-    changes.push({ op: "delete", key: expiryKey(before.forgetAt, target) });
+    changes.push({ op: "delete", key: EXPIRY.key({ at: before.forgetAt, target }) });
   await storage.commit(changes);
 }
 
@@ -51,7 +51,10 @@ export async function loadSuspensions(
   let lasting = 0;
   let after: string | undefined;
   for (;;) {
-    const page = await storage.range(suspensionKey(""), { limit: PAGE, ...(after === undefined ? {} : { after }) });
+    const page = await storage.range(SUSPENSION.key({ hash: "" }), {
+      limit: PAGE,
+      ...(after === undefined ? {} : { after }),
+    });
     for (const { value } of page) {
       const one = parse(value);
       if (one === undefined || now >= one.forgetAt || !holds(one.key)) continue;

@@ -8,7 +8,7 @@
  */
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
-import { FILLING } from "../model/keys.ts";
+import { CONTROL, FILLING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { lostSince, quarantinedIn } from "./quarantined.ts";
 
@@ -135,7 +135,7 @@ const footOf = (lines: number, sha256: string): string => `${JSON.stringify({ li
 
 /** An empty commit, on a condition that always holds. */
 const barrier = (storage: Pick<Storage, "commit">): Promise<void> =>
-  storage.commit([{ op: "check", key: "control:barrier", if: null }]);
+  storage.commit([{ op: "check", key: CONTROL.key({ what: "barrier", ordinal: "" }), if: null }]);
 
 /** The file is no backup, or an incomplete one. */
 export class NoBackup extends Error {}

@@ -2,7 +2,22 @@
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
-import * as keys from "../model/keys.ts";
+import { parseDue } from "../model/due.ts";
+import {
+  ATTEMPTS,
+  COUNT,
+  DELIVERY,
+  DUE,
+  EVENT,
+  EVENT_ID,
+  EXPIRY,
+  FAILED,
+  FANOUT_LINES,
+  OVERLAP,
+  STATS,
+  SUBSCRIPTION,
+  WAITING,
+} from "../model/schema.ts";
 import { isLive, MOST_ATTEMPTS } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
@@ -35,11 +50,11 @@ export async function checkEvent(
   const { ordinal } = event;
   JSON.parse(event.body);
   if (bodyData(event) === "") return "has no data";
-  const own = event.id === `evt_${ordinal}` ? undefined : keys.eventIdKey(event.keyId, event.id);
+  const own = event.id === `evt_${ordinal}` ? undefined : EVENT_ID.key(event);
   const { written, unwritten } = await recipientsNow(event, storage);
   const wanted = written.flatMap((sub) => [
-    keys.deliveryKey(sub, ordinal),
-    keys.dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal }),
+    DELIVERY.key({ subscriptionId: sub, ordinal }),
+    DUE.key({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal }),
   ]);
   const rows = await storage.getMany(own === undefined ? wanted : [...wanted, own]);
   const deliveries: (Delivery | undefined)[] = [];
@@ -77,10 +92,10 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
   const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle, order } = delivery;
   const dueAt = nextAttemptAt ?? 0;
   const [event, failed, due, waiting] = await storage.getMany([
-    keys.eventKey(keyId, ordinal),
-    keys.failedKey(subscriptionId, ordinal),
-    keys.dueKey({ subscriptionId, dueAt, ordinal }),
-    ...(order === undefined ? [] : [keys.waitingKey(subscriptionId, order, ordinal)]),
+    EVENT.key({ keyId, ordinal }),
+    FAILED.key({ subscriptionId, ordinal }),
+    DUE.key({ subscriptionId, dueAt, ordinal }),
+    ...(order === undefined ? [] : [WAITING.key({ subscriptionId, ...order, ordinal })]),
   ]);
   if (event === undefined)
     return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that does not exist";
@@ -99,15 +114,12 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
 
 async function checkDue(entry: Entry, storage: Readable): Promise<string | undefined> {
   const { key, value } = entry;
-  if (key.startsWith(keys.FANOUT_LINES)) return await checkFanoutLine(entry, storage);
-  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, order, damaged } = keys.parseDue(
-    key,
-    value,
-  );
+  if (key.startsWith(FANOUT_LINES)) return await checkFanoutLine(entry, storage);
+  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, order, damaged } = parseDue(key, value);
   if (damaged !== undefined) return "cannot be read";
   const [event, text] = await storage.getMany([
-    keys.eventKey(keyId, ordinal),
-    keys.deliveryKey(subscriptionId, ordinal),
+    EVENT.key({ keyId, ordinal }),
+    DELIVERY.key({ subscriptionId, ordinal }),
   ]);
   if (event === undefined)
     return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that does not exist";
@@ -127,10 +139,9 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
 }
 
 async function checkFailed({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const [, subscriptionId = "", ordinal = ""] = key.split(":");
   const { failedAt, cycle, reason } = parseFailed(value);
   if (!Number.isFinite(failedAt) || !Number.isFinite(cycle)) return "cannot be read";
-  const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
+  const text = await storage.getItem(DELIVERY.key(FAILED.id(key)));
   if (text === undefined) return "names a delivery that does not exist";
   const delivery = unlessDamaged(() => decodeDelivery(text));
   if (delivery === undefined) return undefined;
@@ -139,28 +150,26 @@ async function checkFailed({ key, value }: Entry, storage: Readable): Promise<st
 }
 
 async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const [, subscriptionId = "", ordinal = "", cycle = ""] = key.split(":");
+  const { cycle, ...id } = ATTEMPTS.id(key);
   const list = decodeAttempts(value, key);
-  const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
+  const text = await storage.getItem(DELIVERY.key(id));
   if (text === undefined) return "belongs to a delivery that does not exist";
   const delivery = unlessDamaged(() => decodeDelivery(text));
-  if (delivery !== undefined && delivery.cycle <= Number(cycle)) return "is of a cycle that has not ended";
-  return attemptsOf(Number(cycle), list);
+  if (delivery !== undefined && delivery.cycle <= cycle) return "is of a cycle that has not ended";
+  return attemptsOf(cycle, list);
 }
 
 async function checkEventId({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   if (erasedAt(value) !== undefined) return undefined;
-  const [, keyId] = key.split(":");
-  const text = await storage.getItem(`event:${keyId}:${value}`);
+  const { keyId } = EVENT_ID.id(key);
+  const text = await storage.getItem(EVENT.key({ keyId, ordinal: value }));
   if (text === undefined) return "names an event that does not exist";
   const event = unlessDamaged(() => decodeEvent(text));
-  return event === undefined || keys.eventIdKey(event.keyId, event.id) === key
-    ? undefined
-    : "names an event of another id";
+  return event === undefined || EVENT_ID.key(event) === key ? undefined : "names an event of another id";
 }
 
 async function checkCount({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const prefix = `subscription:${key.slice("count:".length)}:`;
+  const prefix = SUBSCRIPTION.under(COUNT.id(key));
   let live = 0;
   // One that is damaged is reported where it is stored, and counts until it is deleted.
   for await (const entry of everyEntry(storage, prefix)) if (isLive(readSubscription(entry.value, entry.key))) live++;
@@ -169,7 +178,7 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
 
 const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");
 
-/** Checks by key prefix; records of other prefixes need only exist. */
+/** Checks by key prefix; records of other kinds need only exist. */
 export const CHECKS: Readonly<Record<string, Check>> = {
   subscription: ({ key, value }) => void decodeSubscription(value, key),
   count: checkCount,
@@ -185,29 +194,13 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   waiting: checkWaiting,
   held: checkHeld,
   eventid: checkEventId,
-  expiry: ({ key }) => (Number.isFinite(keys.parseExpiryKey(key).at) ? undefined : "has no time"),
+  expiry: ({ key }) => (Number.isFinite(EXPIRY.id(key).at) ? undefined : "has no time"),
   audit: ({ value }) => void JSON.parse(value),
   idempotency: ({ value }) => void JSON.parse(value),
-  stats: ({ key }) => (keys.parseStatsKey(key) === undefined ? "cannot be read" : undefined),
+  stats: ({ key }) => (Number.isFinite(STATS.id(key).at) ? undefined : "cannot be read"),
   health: ({ value }) => isTime(value),
-  overlap: ({ key, value }) => (Number.isFinite(keys.parseOverlapKey(key).at) ? isTime(value) : "has no time"),
+  overlap: ({ key, value }) => (Number.isFinite(OVERLAP.id(key).at) ? isTime(value) : "has no time"),
   key: ({ value }) => isTime(value),
   type: ({ value }) => isTime(value),
   keytype: ({ value }) => isTime(value),
 };
-/** Prefixes of records that only their owner can check. */
-export const OTHER_CHECKS: readonly string[] = [
-  "retention",
-  "recheck",
-  "replayed",
-  "tick",
-  "node",
-  "meta",
-  "suspension",
-  "plugin",
-  "control",
-  "portal",
-  "ending",
-  "erasing",
-  "erasekey",
-];

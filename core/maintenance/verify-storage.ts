@@ -2,9 +2,10 @@
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
+import { KINDS } from "../model/schema.ts";
 import type { Entry } from "../ports/storage.ts";
 import { everyPage } from "../records/every-entry.ts";
-import { checkEvent, CHECKS, OTHER_CHECKS, type Check } from "./verify-records.ts";
+import { checkEvent, CHECKS, type Check } from "./verify-records.ts";
 import type { Readable } from "./verify-wide.ts";
 
 export interface RecordFault {
@@ -53,7 +54,7 @@ export async function verifyStorage(storage: Readable, { progress, each }: Verif
     const check = checks[prefix];
     const message =
       check === undefined
-        ? OTHER_CHECKS.includes(prefix)
+        ? KINDS.some((kind) => kind.prefix === prefix)
           ? undefined
           : "has a key that the relay does not use"
         : await judge(check, entry, storage);

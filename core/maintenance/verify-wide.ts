@@ -1,7 +1,8 @@
 /** Checks the rows of wide events: their state, their snapshots, and the line that stands for unwritten deliveries. */
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
-import * as keys from "../model/keys.ts";
+import { parseDue } from "../model/due.ts";
+import { DUE, EVENT, FANOUT, fanoutQueue, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { parseFanout } from "../records/fanout-row.ts";
 import { createRecipients, decodeMembers, everyRecipient, type Recipients } from "../records/recipients.ts";
@@ -26,9 +27,9 @@ export async function recipientsNow(
   const { keyId, ordinal, acceptedAt, wide } = event;
   if (wide === undefined) return { written: event.subscriptionIds, unwritten: 0 };
   // The line first: what it reports as written stays written.
-  const at = keys.dueKey({ subscriptionId: keys.fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
+  const at = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
   const line = await storage.getItem(at);
-  const done = line === undefined ? wide.count : keys.parseDue(at, line).attempts;
+  const done = line === undefined ? wide.count : parseDue(at, line).attempts;
   const ids: string[] = [];
   for await (const page of everyRecipient(recipientsOf(storage), event)) ids.push(...page.map(({ id }) => id));
   const later = event.subscriptionIds.length;
@@ -37,8 +38,8 @@ export async function recipientsNow(
 
 export async function checkFanout({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const row = parseFanout(value);
-  const [, keyId = "", ordinal = ""] = key.split(":");
-  const [text, header] = await storage.getMany([`event:${keyId}:${ordinal}`, `snapshot:${keyId}:${row.snapshot}`]);
+  const id = FANOUT.id(key);
+  const [text, header] = await storage.getMany([EVENT.key(id), SNAPSHOT.key({ keyId: id.keyId, id: row.snapshot })]);
   if (header === undefined) return "uses a snapshot that does not exist";
   if (row.state === "removing") return text === undefined ? undefined : "is being removed, but its event still exists";
   if (text === undefined) return "belongs to an event that does not exist";
@@ -47,9 +48,8 @@ export async function checkFanout({ key, value }: Entry, storage: Readable): Pro
 
 export async function checkSnapshot({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   if (!isLiveText(value)) return value === "writing" || value.startsWith("closing ") ? undefined : "cannot be read";
-  const [, keyId = "", snapshot = ""] = key.split(":");
+  const { keyId, id: snapshot } = SNAPSHOT.id(key);
   try {
-    // Key ids may stay in their encoded form here: nothing is looked up by this one.
     await createRecipients(storage).members(keyId, { snapshot, count: Number(value.slice("live ".length)) });
     return undefined;
   } catch (error) {
@@ -60,17 +60,16 @@ export async function checkSnapshot({ key, value }: Entry, storage: Readable): P
 
 export async function checkMembers({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   decodeMembers(value);
-  const [, keyId = "", snapshot = ""] = key.split(":");
-  const header = await storage.getItem(`snapshot:${keyId}:${snapshot}`);
+  const header = await storage.getItem(SNAPSHOT.key(MEMBERS.id(key)));
   return header === undefined ? "belongs to a snapshot that does not exist" : undefined;
 }
 
 /** Checks the line that stands for the unwritten deliveries of a wide event. */
 export async function checkFanoutLine({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = keys.parseDue(key, value);
-  const text = await storage.getItem(keys.eventKey(keyId, ordinal));
+  const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = parseDue(key, value);
+  const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
   if (text === undefined) return "belongs to an event that does not exist";
   const { wide, acceptedAt } = decodeEvent(text);
-  if (wide === undefined || subscriptionId !== keys.fanoutQueue(keyId)) return "belongs to an event that is not wide";
+  if (wide === undefined || subscriptionId !== fanoutQueue(keyId)) return "belongs to an event that is not wide";
   return wide.count === written + left && dueAt === acceptedAt ? undefined : "disagrees with its event";
 }

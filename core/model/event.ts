@@ -1,7 +1,7 @@
 /** An event: an immutable fact on one API key. */
 import { verified, withChecksum } from "./checksum.ts";
 import { DamagedRecordError, type Damage } from "./errors.ts";
-import { eventKey } from "./keys.ts";
+import { EVENT } from "./schema.ts";
 import { isoTime } from "./time.ts";
 
 export interface RelayEvent {
@@ -72,7 +72,7 @@ export function decodeEvent(text: string, key?: string): RelayEvent {
   } catch (cause) {
     throw cause instanceof DamagedRecordError ? cause : damaged("unreadable", cause);
   }
-  if (key !== undefined && key !== eventKey(event.keyId, event.ordinal)) throw damaged("misplaced");
+  if (key !== undefined && key !== EVENT.key(event)) throw damaged("misplaced");
   return event;
 }
 

@@ -71,9 +71,6 @@ export const ordinalFloor = (time: number): string => encodeTime(Math.max(0, Mat
 
 export const isOrdinal = (text: string): boolean => ORDINAL.test(text);
 
-/** Returns the ordinal with which a storage key ends. */
-export const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
-
 /** Returns the ordinal inside an event id that the relay made, else undefined. */
 export function eventOrdinal(eventId: string): string | undefined {
   const ordinal = eventId.slice(4);

@@ -2,7 +2,7 @@
  * The storage port: an unstorage driver plus what a plain key-value store cannot promise.
  *
  * Keys are printable ASCII, parts separated by `:`, ordered byte by byte. Values are text. The first part is the key
- * prefix (`event`, `due`, …, see `core/model/keys.ts`).
+ * prefix (`event`, `due`, …, see `core/model/schema.ts`).
  */
 import type { Driver } from "unstorage";
 import type { Change } from "../model/change.ts";

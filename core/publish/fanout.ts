@@ -5,6 +5,7 @@
 import type { ConflictError } from "../model/errors.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { OPERATIONAL } from "../model/names.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 import { filtersOf, narrow, type Filters, type Narrowed } from "./apply-filters.ts";
@@ -123,4 +124,4 @@ export function holds(subscribers: Subscribers, byKey: SubscriptionsByKey): bool
 }
 
 /** True when the node that lost a commit had not heard of a change to subscriptions, which it has by now. */
-export const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === "subscription:";
+export const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === SUBSCRIPTION.start;

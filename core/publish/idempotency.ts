@@ -1,7 +1,7 @@
 /** Recognises repeats: ids that the publisher chose, and whole requests under an Idempotency-Key. */
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime } from "../model/ids.ts";
-import { eventIdKey, eventKey, expiryKey, idempotencyKey } from "../model/keys.ts";
+import { EVENT, EVENT_ID, EXPIRY, IDEMPOTENCY } from "../model/schema.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -81,11 +81,12 @@ export const NOTHING_STORED: StoredAnswer = { events: new Map(), free: new Map()
  */
 export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer["free"]): readonly Change[] {
   if (draft.id === undefined) return [];
-  const key = eventIdKey(draft.keyId, draft.id);
+  const key = EVENT_ID.key({ keyId: draft.keyId, id: draft.id });
   const was = free.get(draft);
   const changes: Change[] = [{ op: "put", key, value: ordinal, if: was ?? null }, ...dropErasedExpiry(key, was)];
   const look = eventOrdinal(draft.id);
-  if (look !== undefined) changes.push({ op: "check", key: eventKey(draft.keyId, look), if: null });
+  if (look !== undefined)
+    changes.push({ op: "check", key: EVENT.key({ keyId: draft.keyId, ordinal: look }), if: null });
   return changes;
 }
 
@@ -99,14 +100,16 @@ export async function readStored(
   now: number,
 ): Promise<StoredAnswer> {
   const own = drafts.filter((draft) => draft.id !== undefined);
-  const lines = await storage.getMany(own.map((draft) => eventIdKey(draft.keyId, draft.id as string)));
+  const lines = await storage.getMany(own.map((draft) => EVENT_ID.key({ keyId: draft.keyId, id: draft.id as string })));
   // An id that looks like ours and is found nowhere else may be the id of an event that the relay named.
   const erased = lines.map(erasedAt);
   const ordinals = own.map((draft, i) =>
     erased[i] === undefined ? (lines[i] ?? eventOrdinal(draft.id as string)) : undefined,
   );
   const wanted = own.filter((_, i) => ordinals[i] !== undefined);
-  const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
+  const keys = own.flatMap((draft, i) =>
+    ordinals[i] === undefined ? [] : [EVENT.key({ keyId: draft.keyId, ordinal: ordinals[i] })],
+  );
   const rows = await storage.getMany(keys);
   const found = new Map(wanted.map((draft, i) => [draft, i]));
   const events = new Map<ParsedEvent, RelayEvent>();
@@ -152,13 +155,13 @@ export function rememberRequest(
   now: number,
   was: string | null,
 ): readonly Change[] {
-  const row = idempotencyKey(scope, key);
+  const row = IDEMPOTENCY.key({ scope, hash: key });
   const until = now + DAY_MS;
   const value = JSON.stringify({ digest, until, answer } satisfies Remembered);
   const changes: Change[] = [{ op: "put", key: row, value, if: was }];
   const before = was === null ? undefined : remembered(was);
-  if (before !== undefined) changes.push({ op: "delete", key: expiryKey(before.until, row) });
-  changes.push({ op: "put", key: expiryKey(until, row), value: "" });
+  if (before !== undefined) changes.push({ op: "delete", key: EXPIRY.key({ at: before.until, target: row }) });
+  changes.push({ op: "put", key: EXPIRY.key({ at: until, target: row }), value: "" });
   return changes;
 }
 
@@ -183,7 +186,7 @@ export async function recallRequest(
   { scope, key, digest }: Idempotency,
   now: number,
 ): Promise<{ readonly answer: readonly Accepted[] } | { readonly was: string | null }> {
-  const text = await storage.getItem(idempotencyKey(scope, key));
+  const text = await storage.getItem(IDEMPOTENCY.key({ scope, hash: key }));
   if (text === undefined) return { was: null };
   const before = remembered(text);
   // Whether the same was accepted cannot be known, and accepting it again could send it twice.

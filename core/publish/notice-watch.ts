@@ -2,7 +2,7 @@
  * Finds what no single event shows: overlaps of secrets that are about to end, and backlogs above their bounds. Reports
  * also what was held back and whose hour is over. It runs beside the path, every 30 s.
  */
-import { OVERLAPS, parseApiKeyKey, parseOverlapKey } from "../model/keys.ts";
+import { API_KEY, OVERLAP } from "../model/schema.ts";
 import { OPERATOR_KEY } from "../model/names.ts";
 import { pendingHigh, secretExpiring } from "../model/notice.ts";
 import { ConflictError } from "../model/errors.ts";
@@ -58,16 +58,16 @@ export function createNoticeWatch(deps: {
   }
 
   async function overlaps(signal: AbortSignal): Promise<void> {
-    for await (const row of everyEntry(storage, OVERLAPS)) {
+    for await (const row of everyEntry(storage, OVERLAP.start)) {
       signal.throwIfAborted();
-      if (parseOverlapKey(row.key).at > clock.now()) return;
+      if (OVERLAP.id(row.key).at > clock.now()) return;
       await passingOver(row.key, overlap(row));
     }
   }
 
   /** Reports one, and deletes its row in the same commit: a crash repeats it, and another node does not. */
   async function overlap({ key, value }: Entry): Promise<void> {
-    const { keyId, subscriptionId } = parseOverlapKey(key);
+    const { keyId, subscriptionId } = OVERLAP.id(key);
     const sub = await subscriptionCache.get(keyId, subscriptionId);
     const endsAt = Number(value);
     const done = { op: "delete", key, if: value } as const;
@@ -91,11 +91,11 @@ export function createNoticeWatch(deps: {
   async function backlogOfKeys(bound: number, signal: AbortSignal): Promise<void> {
     const until = clock.monotonic() + COUNT_MS;
     do {
-      const page = await storage.range("key:", { after: countedTo, limit: PAGE });
+      const page = await storage.range(API_KEY.start, { after: countedTo, limit: PAGE });
       for (const { key } of page) {
         signal.throwIfAborted();
         countedTo = key;
-        const keyId = parseApiKeyKey(key);
+        const keyId = API_KEY.id(key).keyId;
         if (keyId !== OPERATOR_KEY) await passingOver(key, backlogOfKey(keyId, bound));
       }
       if (page.length < PAGE) {

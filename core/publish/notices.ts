@@ -9,7 +9,7 @@
 import { setNewest } from "../model/bounded-map.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { eventIdKey } from "../model/keys.ts";
+import { EVENT_ID } from "../model/schema.ts";
 import { OPERATOR_KEY } from "../model/names.ts";
 import { NOTICE_MS, type Notice } from "../model/notice.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -88,7 +88,7 @@ export function createNotices(deps: {
   async function earlier(listener: string, notice: Notice, now: number): Promise<Earlier> {
     const hour = Math.floor(now / NOTICE_MS);
     // The clocks of other nodes may be in the hour before or after this one.
-    const keys = [hour, hour - 1, hour + 1].map((one) => eventIdKey(listener, idOf(notice, one)));
+    const keys = [hour, hour - 1, hour + 1].map((one) => EVENT_ID.key({ keyId: listener, id: idOf(notice, one) }));
     const rows = await storage.getMany(keys);
     const left = rows.map((text, i) => {
       if (text === undefined) return 0;

@@ -1,7 +1,7 @@
 /** Makes operational events (`relay:…`): for the key that one is about, and for the relay's operator. */
 import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { eventIdKey } from "../model/keys.ts";
+import { EVENT_ID } from "../model/schema.ts";
 import { OPERATIONAL, OPERATOR_KEY } from "../model/names.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { commitOnce } from "../records/commit-once.ts";
@@ -81,7 +81,8 @@ export function createOperational(deps: {
     const ordinal = mint();
     const acceptedAt = ordinalTime(ordinal);
     add(writing, { ...event, id: id ?? `evt_${ordinal}`, ordinal, createdAt: acceptedAt, acceptedAt }, to);
-    if (id !== undefined) writing.changes.push({ op: "put", key: eventIdKey(keyId, id), value: ordinal, if: null });
+    if (id !== undefined)
+      writing.changes.push({ op: "put", key: EVENT_ID.key({ keyId, id }), value: ordinal, if: null });
     // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
     if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {

@@ -2,7 +2,7 @@
  * Writes rows that name the keys and event types in use, with the first event of each: types of the whole relay and of
  * each key.
  */
-import { apiKeyKey, keyTypeKey, parseTypeKey, typeKey } from "../model/keys.ts";
+import { API_KEY, KEY_TYPE, TYPE } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
 /** Keys and their types remembered as written, together. A forgotten key costs a read. */
@@ -49,8 +49,8 @@ export function createSeenEventTypes(storage: Pick<Storage, "getMany" | "range">
 
   /** Reads the types of a key, all of which count: a restart, or a dropped key, does not give it another thousand. */
   async function load(keyId: string): Promise<void> {
-    const rows = await storage.range(keyTypeKey(keyId, ""), { limit: NAMED });
-    if (!used.has(keyId)) hold(keyId, new Set(rows.map(({ key }) => parseTypeKey(key))), 1 + rows.length);
+    const rows = await storage.range(KEY_TYPE.key({ keyId, name: "" }), { limit: NAMED });
+    if (!used.has(keyId)) hold(keyId, new Set(rows.map(({ key }) => KEY_TYPE.id(key).name)), 1 + rows.length);
   }
 
   return {
@@ -62,9 +62,9 @@ export function createSeenEventTypes(storage: Pick<Storage, "getMany" | "range">
       for (const event of events) {
         if (known(event)) continue;
         const { keyId, type } = event;
-        if ((used.get(keyId)?.size ?? 0) === 0) rows.add(apiKeyKey(keyId));
-        rows.add(typeKey(type));
-        rows.add(keyTypeKey(keyId, type));
+        if ((used.get(keyId)?.size ?? 0) === 0) rows.add(API_KEY.key({ keyId }));
+        rows.add(TYPE.key({ name: type }));
+        rows.add(KEY_TYPE.key({ keyId, name: type }));
       }
       if (rows.size === 0) return [];
       // The row says when the name was first used, so an existing one stays as it is.

@@ -5,7 +5,7 @@
 import { addressGroup } from "../model/address.ts";
 import type { Actor, AuditFacts, AuditEntry, AuditLine } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
-import { auditKey, expiryKey, WHOLE_RELAY } from "../model/keys.ts";
+import { AUDIT, EXPIRY, WHOLE_RELAY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -18,7 +18,7 @@ export function auditChange(keyId: string, ordinal: string, actor: Actor, at: nu
   const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
-  return { op: "put", key: auditKey(keyId, ordinal), value: JSON.stringify(value) };
+  return { op: "put", key: AUDIT.key({ keyId, ordinal }), value: JSON.stringify(value) };
 }
 
 export interface AuditTrail {
@@ -93,7 +93,11 @@ export function createAuditTrail(deps: {
       try {
         const refusals = lines({ ...bounded, ...(text !== "" && { detail: text }) });
         const goesAt = clock.now() + REFUSED_MS;
-        const ends = refusals.map(({ key }): Change => ({ op: "put", key: expiryKey(goesAt, key), value: "" }));
+        const ends = refusals.map(({ key }): Change => ({
+          op: "put",
+          key: EXPIRY.key({ at: goesAt, target: key }),
+          value: "",
+        }));
         await storage.commit([...refusals, ...ends]);
       } catch (error) {
         log.warn("a refusal could not be written to the audit trail", { action: entry.action, error: String(error) });

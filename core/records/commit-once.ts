@@ -4,6 +4,7 @@
  */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { Problem } from "../model/problem.ts";
+import { EVENT } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
 const RETRY_AFTER_S = 5;
@@ -27,7 +28,7 @@ async function madeSure(
   error: unknown,
 ): Promise<boolean> {
   if (!(error instanceof StorageError) || error.fault !== "uncertain") throw error;
-  const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
+  const first = changes.find(({ op, key }) => op === "put" && EVENT.has(key));
   if (first === undefined) throw error;
   try {
     await storage.commit(changes);

@@ -4,7 +4,7 @@ import { eventStatus, type Delivery, type EventStatus } from "../model/delivery.
 import { DamagedRecordError, StorageError, type RecordKind } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, eventKey, parseSubscriptionKey } from "../model/keys.ts";
+import { DELIVERY, EVENT, SUBSCRIPTION } from "../model/schema.ts";
 import { isEventId, isEventName } from "../model/names.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -88,7 +88,7 @@ export interface ReadEvent {
 
 /** @param text the record's text; `undefined` when it is missing or cannot be read */
 export function readEvent(keyId: string, ordinal: string, text: string | undefined): ReadEvent {
-  const key = eventKey(keyId, ordinal);
+  const key = EVENT.key({ keyId, ordinal });
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return event === undefined ? { event: outlineOf(keyId, ordinal, text), damaged: true } : { event, damaged: false };
 }
@@ -153,7 +153,7 @@ export const readRecord = (
   event: Pick<RelayEvent, "id" | "keyId" | "ordinal">,
   subscriptionId: string,
 ): Delivery =>
-  unlessDamaged(() => decodeDelivery(text, deliveryKey(subscriptionId, event.ordinal))) ??
+  unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal }))) ??
   damagedDelivery(event, subscriptionId);
 
 /** Records remembered as reported. */
@@ -174,7 +174,7 @@ export function createDamageReport({
     if (reported.has(name)) return;
     setNewest(reported, name, true, HELD);
     metrics.count("records_damaged", { kind });
-    const { keyId, id: subscriptionId } = parseSubscriptionKey(key);
+    const { keyId, id: subscriptionId } = SUBSCRIPTION.id(key);
     log.error("a stored record is damaged", {
       keyId,
       subscriptionId,

@@ -3,7 +3,8 @@ import type { Attempt } from "../model/attempt.ts";
 import { verified, withChecksum } from "../model/checksum.ts";
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey, replayedKey } from "../model/keys.ts";
+import { dueValue } from "../model/due.ts";
+import { ATTEMPTS, DELIVERY, DUE, FAILED, REPLAYED } from "../model/schema.ts";
 import type { Change } from "../ports/storage.ts";
 
 /**
@@ -12,8 +13,7 @@ import type { Change } from "../ports/storage.ts";
  */
 export function decodeDelivery(text: string, key?: string): Delivery {
   const delivery = decoded("delivery", text, '{"keyId":"', key) as Delivery;
-  if (key !== undefined && key !== deliveryKey(delivery.subscriptionId, delivery.ordinal))
-    throw new DamagedRecordError("delivery", "misplaced", key);
+  if (key !== undefined && key !== DELIVERY.key(delivery)) throw new DamagedRecordError("delivery", "misplaced", key);
   if (!Array.isArray(delivery.attempts)) throw new DamagedRecordError("delivery", "unreadable", key ?? "");
   return delivery;
 }
@@ -65,7 +65,8 @@ export function decodeAttempts(text: string, key: string): readonly Attempt[] {
   const read = decoded("attempts", text, "[", key) as Delivery | readonly Attempt[];
   if (Array.isArray(read)) return read as readonly Attempt[];
   const { subscriptionId, ordinal, cycle, attempts } = read as Delivery;
-  if (key !== attemptsKey(subscriptionId, ordinal, cycle)) throw new DamagedRecordError("attempts", "misplaced", key);
+  if (key !== ATTEMPTS.key({ subscriptionId, ordinal, cycle }))
+    throw new DamagedRecordError("attempts", "misplaced", key);
   return attempts;
 }
 
@@ -99,12 +100,12 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
 
 export const putDelivery = (delivery: Delivery): Change => ({
   op: "put",
-  key: deliveryKey(delivery.subscriptionId, delivery.ordinal),
+  key: DELIVERY.key(delivery),
   value: encodeDelivery(delivery),
 });
-export const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
+export const putDue = (due: Due): Change => ({ op: "put", key: DUE.key(due), value: dueValue(due) });
 /** Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now. */
-export const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
+export const dropDue = (due: Due): Change => ({ op: "delete", key: DUE.key(due), if: dueValue(due) });
 
 export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
   putDelivery(delivery),
@@ -121,7 +122,7 @@ export function endedChanges(line: Due | undefined, delivery: Delivery): readonl
 
 const putFailed = (delivery: Delivery, reason: EndReason): Change => ({
   op: "put",
-  key: failedKey(delivery.subscriptionId, delivery.ordinal),
+  key: FAILED.key(delivery),
   value: failedValue({ keyId: delivery.keyId, failedAt: delivery.updatedAt, reason, cycle: delivery.cycle }),
 });
 
@@ -152,14 +153,14 @@ export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly C
  */
 export function replayChanges(delivery: Delivery, was: string | null, next: Delivery): readonly Change[] {
   const changes: Change[] = [
-    { op: "put", key: deliveryKey(next.subscriptionId, next.ordinal), value: encodeDelivery(next), if: was },
-    { op: "delete", key: failedKey(next.subscriptionId, next.ordinal) },
+    { op: "put", key: DELIVERY.key(next), value: encodeDelivery(next), if: was },
+    { op: "delete", key: FAILED.key(next) },
   ];
-  changes.push({ op: "put", key: replayedKey(next.keyId, next.ordinal), value: "" });
+  changes.push({ op: "put", key: REPLAYED.key(next), value: "" });
   if (delivery.attempts.length > 0) {
     changes.push({
       op: "put",
-      key: attemptsKey(delivery.subscriptionId, delivery.ordinal, delivery.cycle),
+      key: ATTEMPTS.key(delivery),
       value: encodeAttempts(delivery),
     });
   }

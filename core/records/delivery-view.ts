@@ -1,7 +1,8 @@
 /** Reads the current state of a delivery: its record, or its line in the due index, judged by its subscription. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
+import { parseDue } from "../model/due.ts";
+import { DELIVERY, DUE } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readRecord, readTexts } from "./damage.ts";
@@ -60,12 +61,12 @@ export function createDeliveryReader(deps: {
   const { storage, subscriptionCache } = deps;
 
   return async (pairs) => {
-    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
+    const keys = pairs.map(({ event, sub }) => DELIVERY.key({ subscriptionId: sub, ordinal: event.ordinal }));
     const records = [...(await readTexts(storage, keys))];
     const bare = [...records.keys()].filter((i) => records[i] === undefined);
     const lineKeys = bare.map((i) => {
       const { event, sub } = pairs[i] as Pair;
-      return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
+      return DUE.key({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
     });
     const found = bare.length > 0 ? await readTexts(storage, lineKeys) : [];
     const lines = new Map<number, Due>();

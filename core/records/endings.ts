@@ -5,16 +5,7 @@
  */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import {
-  duesOf,
-  ENDINGS,
-  endingKey,
-  eventKey,
-  fanoutQueue,
-  parseSubscriptionKey,
-  subscriptionKey,
-  waitingsOf,
-} from "../model/keys.ts";
+import { DUE, ENDING, EVENT, fanoutQueue, SUBSCRIPTION, WAITING } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
@@ -34,7 +25,7 @@ const PAGE = 50;
 /** Returns the mark, for the commit that gives the subscription its new generation. */
 export const endingMark = ({ keyId, id, generation }: Pick<Subscription, "keyId" | "id" | "generation">): Change => ({
   op: "put",
-  key: endingKey(keyId, id),
+  key: ENDING.key({ keyId, id }),
   value: String(generation),
 });
 
@@ -75,9 +66,9 @@ export function createEndings(deps: EndingDeps): Endings {
   async function pass(keyId: string, id: string, sub: Subscription | undefined) {
     let [found, ended] = [0, 0];
     // Those that wait first: a head that ends would give each of them its turn.
-    for (const [prefix, end] of [[waitingsOf(id), endTurns] as const, [duesOf(id), endDues] as const]) {
+    for (const [kind, end] of [[WAITING, endTurns] as const, [DUE, endDues] as const]) {
       if (end === endDues && !holdsUp(sub)) await skipAllHeld(storage, { keyId, id });
-      for await (const page of everyPage(storage, prefix, { limit: PAGE })) {
+      for await (const page of everyPage(storage, kind.under({ subscriptionId: id }), { limit: PAGE })) {
         if (stopped) break;
         const [rows, ends] = await endsAmong(page, sub, deps);
         found += rows;
@@ -85,12 +76,12 @@ export function createEndings(deps: EndingDeps): Endings {
       }
     }
     // A wide event may still write deliveries of an earlier generation.
-    const wide = await storage.range(duesOf(fanoutQueue(keyId)), { limit: 1 });
+    const wide = await storage.range(DUE.under({ subscriptionId: fanoutQueue(keyId) }), { limit: 1 });
     return { found: found + wide.length, ended };
   }
 
   async function run(keyId: string, id: string): Promise<void> {
-    const [key, own] = [endingKey(keyId, id), subscriptionKey(keyId, id)];
+    const [key, own] = [ENDING.key({ keyId, id }), SUBSCRIPTION.key({ keyId, id })];
     while (!stopped) {
       const [mark, text] = await readTexts(storage, [key, own]);
       const sub = text === undefined ? undefined : readSubscription(text, own);
@@ -120,8 +111,8 @@ export function createEndings(deps: EndingDeps): Endings {
   const later = (error: unknown): void => log.warn("what waits of a subscription ends later", { error: String(error) });
 
   async function all(): Promise<void> {
-    for await (const { key } of everyEntry(storage, ENDINGS)) {
-      const { keyId, id } = parseSubscriptionKey(key);
+    for await (const { key } of everyEntry(storage, ENDING.start)) {
+      const { keyId, id } = ENDING.id(key);
       await finish(keyId, id).catch(later);
     }
   }
@@ -159,7 +150,7 @@ async function deliveryOf(line: Due, { storage, recipients }: EndingDeps): Promi
   const { keyId, ordinal, subscriptionId } = line;
   const known = await loadRecord(line, storage);
   if (known !== undefined) return known;
-  const { event, damaged } = readEvent(keyId, ordinal, await storage.getItem(eventKey(keyId, ordinal)));
+  const { event, damaged } = readEvent(keyId, ordinal, await storage.getItem(EVENT.key({ keyId, ordinal })));
   return !damaged && (await isNamed(recipients, event, subscriptionId)) ? freshDelivery(line, event.id) : undefined;
 }
 

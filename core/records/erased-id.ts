@@ -3,7 +3,7 @@
  * bring the event back. Only ids that the publisher chose: nobody sends one of the relay's own again.
  */
 import { eventOrdinal } from "../model/ids.ts";
-import { eventIdKey, expiryKey } from "../model/keys.ts";
+import { CONTROL, EVENT_ID, EXPIRY } from "../model/schema.ts";
 import type { Change } from "../ports/storage.ts";
 
 /** How long the id of an erased event stays taken, ms. */
@@ -21,30 +21,29 @@ export function erasedAt(text: string | undefined): number | undefined {
 /** Returns what keeps the id of an event that is erased now. */
 export function keepErasedId(keyId: string, id: string, ordinal: string, now: number): readonly Change[] {
   if (eventOrdinal(id) === ordinal) return [];
-  const key = eventIdKey(keyId, id);
+  const key = EVENT_ID.key({ keyId, id });
   return [
     { op: "put", key, value: erasedText(now) },
-    { op: "put", key: expiryKey(now + ERASED_ID_MS, key), value: "" },
+    { op: "put", key: EXPIRY.key({ at: now + ERASED_ID_MS, target: key }), value: "" },
   ];
 }
 
 /** Returns what a new use of the id must delete, so that the row of the new event stays. */
 export function dropErasedExpiry(key: string, text: string | undefined): readonly Change[] {
   const at = erasedAt(text);
-  return at === undefined ? [] : [{ op: "delete", key: expiryKey(at + ERASED_ID_MS, key) }];
+  return at === undefined ? [] : [{ op: "delete", key: EXPIRY.key({ at: at + ERASED_ID_MS, target: key }) }];
 }
 
-const CONTROL = "control:";
-const ERASED = `${CONTROL}erased:`;
+const ERASED = { what: "erased" };
 
 /**
  * Tells every node through storage itself that an event was erased: before its next attempt a node learns of changed
  * `control:` keys, also where messages of other nodes do not arrive. Goes into the commit that erases; never stored.
  */
-export const tellErased = (ordinal: string): Change => ({ op: "delete", key: `${ERASED}${ordinal}` });
+export const tellErased = (ordinal: string): Change => ({ op: "delete", key: CONTROL.key({ ...ERASED, ordinal }) });
 
 /** Returns the events that changed keys say were erased, by their ordinals; `all`: any may have been. */
 export function erasedAmong(keys: readonly string[]): readonly string[] | "all" {
-  if (keys.includes(CONTROL)) return "all";
-  return keys.filter((key) => key.startsWith(ERASED)).map((key) => key.slice(ERASED.length));
+  if (keys.includes(CONTROL.start)) return "all";
+  return keys.filter((key) => key.startsWith(CONTROL.under(ERASED))).map((key) => CONTROL.id(key).ordinal);
 }

@@ -9,7 +9,7 @@
 import type { EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { randomId } from "../model/ids.ts";
-import { eventKey, fanoutKey } from "../model/keys.ts";
+import { EVENT, FANOUT } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readEvent, readTexts } from "./damage.ts";
 
@@ -52,7 +52,7 @@ export function fanoutOf(text: string): FanoutRow | undefined {
 
 /** Whether an event, which is gone, was a wide one whose deliveries are still being deleted. @throws SyntaxError, StorageError */
 export async function isRemoving(storage: Pick<Storage, "getItem">, keyId: string, ordinal: string): Promise<boolean> {
-  const row = await storage.getItem(fanoutKey(keyId, ordinal));
+  const row = await storage.getItem(FANOUT.key({ keyId, ordinal }));
   return row !== undefined && parseFanout(row).state === "removing";
 }
 
@@ -66,13 +66,13 @@ export async function reopening(
   keyId: string,
   ordinal: string,
 ): Promise<readonly Change[] | undefined> {
-  const key = fanoutKey(keyId, ordinal);
+  const key = FANOUT.key({ keyId, ordinal });
   const [row] = await readTexts(storage, [key]);
   if (row === undefined) return [];
   const known = fanoutOf(row);
   if (known?.state === "removing") return undefined;
   if (known !== undefined) return [{ op: "put", key, value: reopenFanout(known.snapshot), if: row }];
-  const own = eventKey(keyId, ordinal);
+  const own = EVENT.key({ keyId, ordinal });
   const [text] = await readTexts(storage, [own]);
   const { event } = readEvent(keyId, ordinal, text);
   if (text === undefined || event.wide === undefined) return undefined;
@@ -84,4 +84,4 @@ export async function reopening(
 
 /** Does the same in a commit that is conditional on the event's record. */
 export const reopened = ({ keyId, ordinal, wide }: RelayEvent): readonly Change[] =>
-  wide === undefined ? [] : [{ op: "put", key: fanoutKey(keyId, ordinal), value: reopenFanout(wide.snapshot) }];
+  wide === undefined ? [] : [{ op: "put", key: FANOUT.key({ keyId, ordinal }), value: reopenFanout(wide.snapshot) }];

@@ -1,6 +1,6 @@
 /** Finds an event by its id. The relay's ids contain the place; a publisher's id is looked up. */
 import { eventOrdinal } from "../model/ids.ts";
-import { eventIdKey, eventKey } from "../model/keys.ts";
+import { EVENT, EVENT_ID } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 import { erasedAt } from "./erased-id.ts";
 import { readEvent, readTexts, type ReadEvent } from "./damage.ts";
@@ -15,10 +15,10 @@ export async function locateEvent(
   keyId: string,
   eventId: string,
 ): Promise<Located | undefined> {
-  const own = await storage.getItem(eventIdKey(keyId, eventId));
+  const own = await storage.getItem(EVENT_ID.key({ keyId, id: eventId }));
   const ordinal = own ?? eventOrdinal(eventId);
   if (ordinal === undefined || erasedAt(own) !== undefined) return undefined;
-  const [text] = await readTexts(storage, [eventKey(keyId, ordinal)]);
+  const [text] = await readTexts(storage, [EVENT.key({ keyId, ordinal })]);
   if (text === undefined) return undefined;
   const found = readEvent(keyId, ordinal, text);
   // The id led here. A damaged record may show another id, and is still the right one.

@@ -1,6 +1,6 @@
 /** Holds up a sequence behind a failed delivery, until that is replayed or skipped. */
 import type { Delivery, SequencePlace } from "../model/delivery.ts";
-import { HELD, heldKey, heldOf, subscriptionKey } from "../model/keys.ts";
+import { HELD, SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
@@ -24,14 +24,13 @@ interface HeldDelivery {
 export const holdUp = ({ keyId, eventId, ordinal, updatedAt, subscriptionId }: Delivery, order: SequencePlace) =>
   ({
     op: "put",
-    key: heldKey(subscriptionId, order.sequence),
+    key: HELD.key({ subscriptionId, sequence: order.sequence }),
     value: heldText({ keyId, ordinal, place: order.place, since: updatedAt, eventId }),
   }) satisfies Change;
 
 function heldAt({ key, value }: Entry): HeldDelivery {
-  const [, subscriptionId = "", sequence] = key.split(":");
   const row = parseHeld(value);
-  return { subscriptionId, sequence: Number(sequence), ...(row !== undefined && { row }) };
+  return { ...HELD.id(key), ...(row !== undefined && { row }) };
 }
 
 /** Lists the deliveries that hold up a sequence of the subscription: at most one for each. */
@@ -39,7 +38,7 @@ export async function heldOfSubscription(
   storage: Pick<Storage, "range">,
   subscriptionId: string,
 ): Promise<readonly HeldDelivery[]> {
-  return (await storage.range(heldOf(subscriptionId), { limit: PAGE })).map(heldAt);
+  return (await storage.range(HELD.under({ subscriptionId }), { limit: PAGE })).map(heldAt);
 }
 
 type SkipStorage = Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
@@ -58,7 +57,7 @@ export async function skipHeld(
   { subscriptionId, sequence, row }: HeldDelivery,
   also: readonly Change[] = [],
 ): Promise<boolean> {
-  const key = heldKey(subscriptionId, sequence);
+  const key = HELD.key({ subscriptionId, sequence });
   return await retryOnConflict(async () => {
     const [value] = await storage.getMany([key]);
     if (value === undefined || parseHeld(value)?.ordinal !== row?.ordinal) return false;
@@ -97,9 +96,11 @@ function mayHoldUp(text: string | undefined, key: string): boolean {
  */
 export async function skipForgotten(storage: SkipStorage): Promise<number> {
   let skipped = 0;
-  for await (const page of everyPage(storage, HELD)) {
+  for await (const page of everyPage(storage, HELD.start)) {
     const known = page.map(heldAt).filter(({ row }) => row !== undefined);
-    const keys = known.map(({ row, subscriptionId }) => subscriptionKey((row as HeldRow).keyId, subscriptionId));
+    const keys = known.map(({ row, subscriptionId }) =>
+      SUBSCRIPTION.key({ keyId: (row as HeldRow).keyId, id: subscriptionId }),
+    );
     const texts = keys.length === 0 ? [] : await readTexts(storage, keys);
     for (const [i, held] of known.entries()) {
       if (mayHoldUp(texts[i], keys[i] as string)) continue;

@@ -3,7 +3,7 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey, snapshotKey } from "../model/keys.ts";
+import { DELIVERY, DUE, SNAPSHOT } from "../model/schema.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 import { isDamage, readText } from "./damage.ts";
@@ -18,14 +18,14 @@ import type { Recipients } from "./recipients.ts";
  */
 export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybePromise<Delivery | undefined> {
   const { ordinal, attempts, cycle, dueAt, order } = line;
-  if (line.damaged !== undefined) throw new DamagedRecordError("due", "unreadable", dueKey(line));
+  if (line.damaged !== undefined) throw new DamagedRecordError("due", "unreadable", DUE.key(line));
   if (attempts === 0 && cycle === 0 && dueAt === ordinalTime(ordinal) && order === undefined) return undefined;
   return recordOf(line, storage);
 }
 
 async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<Delivery | undefined> {
   const { subscriptionId, ordinal, attempts, cycle, generation, order } = line;
-  const key = deliveryKey(subscriptionId, ordinal);
+  const key = DELIVERY.key({ subscriptionId, ordinal });
   const text = await readText(storage, "delivery", key);
   if (text === undefined) {
     if (attempts === 0 && cycle === 0) return undefined;
@@ -39,7 +39,7 @@ async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<D
     delivery.generation === generation &&
     delivery.order?.sequence === order?.sequence &&
     delivery.order?.place === order?.place;
-  if (!agrees) throw new DamagedRecordError("due", "misplaced", dueKey(line));
+  if (!agrees) throw new DamagedRecordError("due", "misplaced", DUE.key(line));
   return delivery;
 }
 
@@ -52,6 +52,6 @@ export function isNamed(recipients: Pick<Recipients, "has">, event: RelayEvent, 
   if (wide === undefined) return recipients.has(event, id);
   return recipients.has(event, id).catch((cause: unknown) => {
     if (!isDamage(cause)) throw cause;
-    throw new DamagedRecordError("event", "unreadable", snapshotKey(keyId, wide.snapshot), { cause });
+    throw new DamagedRecordError("event", "unreadable", SNAPSHOT.key({ keyId, id: wide.snapshot }), { cause });
   });
 }

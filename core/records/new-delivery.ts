@@ -1,17 +1,8 @@
 /** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
-import {
-  deliveryKey,
-  dueKey,
-  duesOf,
-  dueValue,
-  failedKey,
-  fanoutQueue,
-  isFanoutQueue,
-  FANOUT_LINES,
-  parseDue,
-} from "../model/keys.ts";
+import { dueValue, parseDue } from "../model/due.ts";
+import { DELIVERY, DUE, FAILED, FANOUT_LINES, fanoutQueue, isFanoutQueue } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { encodeDelivery, failedValue } from "./delivery-records.ts";
@@ -25,7 +16,7 @@ export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, ge
   const { keyId, ordinal, acceptedAt } = event;
   const due: Due = { subscriptionId: id, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };
   dues.push(due);
-  changes.push({ op: "put", key: dueKey(due), value: dueValue(due) });
+  changes.push({ op: "put", key: DUE.key(due), value: dueValue(due) });
 }
 
 /** Adds a delivery that failed before it began, because its subscription is disabled or damaged. */
@@ -34,8 +25,8 @@ export function addFailed(changes: Change[], event: Accepted, to: To): void {
   const delivery = disabledDelivery(event, to);
   const { subscriptionId } = delivery;
   const failed = failedValue({ keyId, failedAt: acceptedAt, reason: reasonOf(to), cycle: 0 });
-  changes.push({ op: "put", key: deliveryKey(subscriptionId, ordinal), value: encodeDelivery(delivery) });
-  changes.push({ op: "put", key: failedKey(subscriptionId, ordinal), value: failed });
+  changes.push({ op: "put", key: DELIVERY.key({ subscriptionId, ordinal }), value: encodeDelivery(delivery) });
+  changes.push({ op: "put", key: FAILED.key({ subscriptionId, ordinal }), value: failed });
 }
 
 const reasonOf = (to: To): EndReason => (isOutline(to) ? "record_damaged" : "subscription_disabled");
@@ -79,7 +70,7 @@ const MOST_FANOUTS = 1_000;
 
 /** Counts unwritten deliveries of wide events, of one key or of all; reads the first `MOST_FANOUTS` events. */
 export async function unwritten(storage: Pick<Storage, "range">, keyId?: string): Promise<number> {
-  const prefix = keyId === undefined ? FANOUT_LINES : duesOf(fanoutQueue(keyId));
+  const prefix = keyId === undefined ? FANOUT_LINES : DUE.under({ subscriptionId: fanoutQueue(keyId) });
   const lines = await storage.range(prefix, { limit: MOST_FANOUTS });
   return lines.reduce((sum, { key, value }) => sum + parseDue(key, value).generation, 0);
 }

@@ -1,6 +1,6 @@
 /** Commits on conditions that may no longer hold; updates a subscription by one, repeated while other commits come first. */
 import { ConflictError } from "../model/errors.ts";
-import { subscriptionKey } from "../model/keys.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
@@ -55,7 +55,7 @@ export async function loadOutlined(
   keyId: string,
   id: string,
 ): Promise<Loaded> {
-  const key = subscriptionKey(keyId, id);
+  const key = SUBSCRIPTION.key({ keyId, id });
   const [text] = await readTexts(storage, [key]);
   const now = text === undefined ? undefined : readSubscription(text, key);
   if (text === undefined || !isLive(now)) throw noSuch("subscription");
@@ -76,7 +76,7 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "getMa
         const made = await change(now);
         if (made === undefined) return { was: now, next: now };
         const value = encodeSubscription(made.next);
-        await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value, if: text }, ...made.more]);
+        await storage.commit([{ op: "put", key: SUBSCRIPTION.key({ keyId, id }), value, if: text }, ...made.more]);
         return { was: now, next: made.next };
       }),
   };

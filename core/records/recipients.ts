@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
-import { membersKey } from "../model/keys.ts";
+import { MEMBERS } from "../model/schema.ts";
 import type { RecordDamaged } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 
@@ -89,7 +89,9 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
 
   async function read(keyId: string, { snapshot, count }: Wide): Promise<readonly FanoutMember[]> {
     const pages = Math.ceil(count / PAGE_MEMBERS);
-    const texts = await storage.getMany(Array.from({ length: pages }, (_, i) => membersKey(keyId, snapshot, i)));
+    const texts = await storage.getMany(
+      Array.from({ length: pages }, (_, i) => MEMBERS.key({ keyId, id: snapshot, page: i })),
+    );
     const there = texts.filter((text) => text !== undefined);
     if (there.length < pages) throw new StorageError("broken", `snapshot ${snapshot} is incomplete in storage`);
     return membersOf(snapshot, there);
@@ -158,7 +160,9 @@ export async function wholeSnapshot(
 ): Promise<readonly FanoutMember[]> {
   const pages: string[] = [];
   for (let ended = false; !ended;) {
-    const keys = Array.from({ length: PAGES_READ }, (_, i) => membersKey(keyId, snapshot, pages.length + i));
+    const keys = Array.from({ length: PAGES_READ }, (_, i) =>
+      MEMBERS.key({ keyId, id: snapshot, page: pages.length + i }),
+    );
     const texts = await storage.getMany(keys);
     const there = texts.slice(0, texts.includes(undefined) ? texts.indexOf(undefined) : PAGES_READ);
     pages.push(...(there as readonly string[]));

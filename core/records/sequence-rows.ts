@@ -4,7 +4,8 @@
  * themselves, so that it stops nobody. A third row names the failed delivery that holds it up.
  */
 import { summed, withSum } from "../model/checksum.ts";
-import { duesOf, heldKey, parseDue, passedKey, passedKeyOf, SEQUENCES, sequencesOf, waitingOf } from "../model/keys.ts";
+import { parseDue } from "../model/due.ts";
+import { DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 import { everyEntry, everyPage } from "./every-entry.ts";
 
@@ -43,7 +44,7 @@ export function parsePassed(text: string | undefined): number | undefined {
 /** Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription. */
 async function headsOf(storage: Pick<Storage, "range">, subscriptionId: string): Promise<Map<number, number>> {
   const heads = new Map<number, number>();
-  for await (const { key, value } of everyEntry(storage, duesOf(subscriptionId))) {
+  for await (const { key, value } of everyEntry(storage, DUE.under({ subscriptionId }))) {
     const { order } = parseDue(key, value);
     if (order !== undefined) heads.set(order.sequence, order.place);
   }
@@ -56,14 +57,14 @@ export async function rebuildRow(
   { keyId, subscriptionId, sequence }: SequenceId,
 ): Promise<SequenceRow> {
   const [held, left] = await storage.getMany([
-    heldKey(subscriptionId, sequence),
-    passedKey(keyId, subscriptionId, sequence),
+    HELD.key({ subscriptionId, sequence }),
+    PASSED.key({ keyId, subscriptionId, sequence }),
   ]);
-  const [last] = await storage.range(waitingOf(subscriptionId, sequence), { reverse: true, limit: 1 });
+  const [last] = await storage.range(WAITING.under({ subscriptionId, sequence }), { reverse: true, limit: 1 });
   const head = (await headsOf(storage, subscriptionId)).get(sequence);
   const busy = held !== undefined || last !== undefined || head !== undefined;
-  const inside = busy ? (await countIn(storage, subscriptionId, sequence)) + 1 : 0;
-  const place = Number(last?.key.split(":")[3] ?? 0);
+  const inside = busy ? (await countIn(storage, { subscriptionId, sequence })) + 1 : 0;
+  const place = last === undefined ? 0 : WAITING.id(last.key).place;
   return { busy, entered: Math.max((parsePassed(left) ?? 0) + inside, place, head ?? 0) };
 }
 
@@ -76,11 +77,11 @@ export async function findStuck(
   keyId: string,
   subscriptionId: string,
 ): Promise<number | undefined> {
-  const rows = await storage.range(sequencesOf(keyId, subscriptionId), { limit: PAGE });
+  const rows = await storage.range(SEQUENCE.under({ keyId, subscriptionId }), { limit: PAGE });
   if (rows.length === 0) return undefined;
   const heads = await headsOf(storage, subscriptionId);
-  const sequences = rows.map(({ key }) => Number(key.split(":")[3]));
-  const held = await storage.getMany(sequences.map((sequence) => heldKey(subscriptionId, sequence)));
+  const sequences = rows.map(({ key }) => SEQUENCE.id(key).sequence);
+  const held = await storage.getMany(sequences.map((sequence) => HELD.key({ subscriptionId, sequence })));
   return sequences.find(
     (sequence, i) => parseRow(rows[i]?.value)?.busy !== false && held[i] === undefined && !heads.has(sequence),
   );
@@ -89,11 +90,10 @@ export async function findStuck(
 /** Counts the deliveries that wait in one sequence, one by one. */
 export async function countIn(
   storage: Pick<Storage, "range">,
-  subscriptionId: string,
-  sequence: number,
+  { subscriptionId, sequence }: Omit<SequenceId, "keyId">,
 ): Promise<number> {
   let sum = 0;
-  for await (const _ of everyEntry(storage, waitingOf(subscriptionId, sequence))) sum++;
+  for await (const _ of everyEntry(storage, WAITING.under({ subscriptionId, sequence }))) sum++;
   return sum;
 }
 
@@ -103,15 +103,14 @@ export async function countWaiting(
   keyId?: string,
   subscriptionId?: string,
 ): Promise<number> {
-  const prefix = keyId === undefined ? SEQUENCES : sequencesOf(keyId, subscriptionId);
+  const prefix = SEQUENCE.under({ keyId, subscriptionId });
   let sum = 0;
   for await (const page of everyPage(storage, prefix)) {
-    const left = await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
+    const left = await storage.getMany(page.map(({ key }) => PASSED.key(SEQUENCE.id(key))));
     for (const [i, { key, value }] of page.entries()) {
       const row = parseRow(value);
       const passed = parsePassed(left[i]);
-      const [, , sub = "", sequence] = key.split(":");
-      if (row === undefined || passed === undefined) sum += await countIn(storage, sub, Number(sequence));
+      if (row === undefined || passed === undefined) sum += await countIn(storage, SEQUENCE.id(key));
       // One is the head.
       else if (row.busy) sum += Math.max(0, row.entered - passed - 1);
     }

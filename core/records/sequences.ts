@@ -10,19 +10,8 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
-import {
-  deliveryKey,
-  dueKey,
-  dueValue,
-  heldKey,
-  parseDue,
-  parseWaiting,
-  passedKey,
-  sequenceKey,
-  waitingKey,
-  waitingOf,
-  waitingValue,
-} from "../model/keys.ts";
+import { dueValue, parseDue, parseWaiting, waitingValue } from "../model/due.ts";
+import { DELIVERY, DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "./damage.ts";
 import { decodeDelivery, dueOf, endedChanges } from "./delivery-records.ts";
@@ -40,7 +29,7 @@ interface Entered {
 }
 
 const rowKeyOf = ({ keyId, subscriptionId, order }: OrderedDue): string =>
-  sequenceKey(keyId, subscriptionId, order.sequence);
+  SEQUENCE.key({ keyId, subscriptionId, sequence: order.sequence });
 
 /**
  * Returns what lets deliveries enter their sequences: at the end, or, with a place of their own, at that place. One that
@@ -54,7 +43,7 @@ export async function enterSequences(
   const groups = Map.groupBy(entering, rowKeyOf);
   const keys = [...groups].flatMap(([key, [first]]) => {
     const { subscriptionId, order } = first as OrderedDue;
-    return [key, heldKey(subscriptionId, order.sequence)];
+    return [key, HELD.key({ subscriptionId, sequence: order.sequence })];
   });
   const texts = await storage.getMany(keys);
   const placed = new Map<OrderedDue, OrderedDue>();
@@ -77,9 +66,9 @@ export async function enterSequences(
       if (!busy || returns) {
         busy = true;
         heads.push(made);
-        changes.push({ op: "put", key: dueKey(made), value: dueValue(made) });
+        changes.push({ op: "put", key: DUE.key(made), value: dueValue(made) });
       } else {
-        const own = waitingKey(made.subscriptionId, made.order, made.ordinal);
+        const own = WAITING.key({ subscriptionId: made.subscriptionId, ...made.order, ordinal: made.ordinal });
         changes.push({ op: "put", key: own, value: waitingValue(made), if: null });
       }
     }
@@ -102,16 +91,17 @@ export async function passOn(
   storage: Pick<Storage, "getMany" | "range">,
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
 ): Promise<Passed> {
-  const rowKey = sequenceKey(keyId, subscriptionId, order.sequence);
-  const countKey = passedKey(keyId, subscriptionId, order.sequence);
+  const rowKey = SEQUENCE.key({ keyId, subscriptionId, sequence: order.sequence });
+  const countKey = PASSED.key({ keyId, subscriptionId, sequence: order.sequence });
   // The row first: who enters after it was read changes it, and who entered before is found waiting.
   const [was, count] = await storage.getMany([rowKey, countKey]);
   const entered = parseRow(was)?.entered ?? Math.max(order.place, parsePassed(count) ?? 0);
   const left =
-    parsePassed(count) ?? Math.max(0, entered - (await countIn(storage, subscriptionId, order.sequence)) - 1);
+    parsePassed(count) ??
+    Math.max(0, entered - (await countIn(storage, { subscriptionId, sequence: order.sequence })) - 1);
   // One that waits may be taken out meanwhile, and counts as passed too.
   const passed: Change = { op: "put", key: countKey, value: passedText(left + 1), if: count ?? null };
-  const [first] = await storage.range(waitingOf(subscriptionId, order.sequence), { limit: 1 });
+  const [first] = await storage.range(WAITING.under({ subscriptionId, sequence: order.sequence }), { limit: 1 });
   if (first === undefined)
     return { changes: [passed, { op: "put", key: rowKey, value: rowText({ busy: false, entered }), if: was ?? null }] };
   const next = await readWaiting(storage, keyId, first);
@@ -120,7 +110,7 @@ export async function passOn(
     changes: [
       passed,
       { op: "delete", key: first.key, if: first.value },
-      { op: "put", key: dueKey(next), value: dueValue(next) },
+      { op: "put", key: DUE.key(next), value: dueValue(next) },
     ],
   };
 }
@@ -135,7 +125,7 @@ export async function leaveSequence(
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
   rows: readonly Entry[],
 ): Promise<readonly Change[]> {
-  const countKey = passedKey(keyId, subscriptionId, order.sequence);
+  const countKey = PASSED.key({ keyId, subscriptionId, sequence: order.sequence });
   const [count] = await storage.getMany([countKey]);
   const left = parsePassed(count);
   const gone = rows.map(({ key, value }): Change => ({ op: "delete", key, if: value }));
@@ -197,9 +187,8 @@ export async function endWaiting(
 async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, row: Entry): Promise<Due> {
   const due = lineOf(row);
   if (due !== undefined) return due;
-  const [, subscriptionId = "", sequence, place, ordinal = ""] = row.key.split(":");
-  const order = { sequence: Number(sequence), place: Number(place) };
-  const own = deliveryKey(subscriptionId, ordinal);
+  const { subscriptionId, ordinal, ...order } = WAITING.id(row.key);
+  const own = DELIVERY.key({ subscriptionId, ordinal });
   const [text] = await storage.getMany([own]);
   const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, own));
   if (delivery?.status === "pending" && delivery.nextAttemptAt !== undefined)
@@ -214,9 +203,9 @@ const UNKNOWN = 999_999_999_999_999;
 /** Returns the line in a row of the due index, or of a delivery that waits for its turn; `undefined`: it has none. */
 export function lineOf({ key, value }: Entry): Due | undefined {
   try {
-    if (!key.startsWith("waiting:")) return parseDue(key, value);
+    if (!WAITING.has(key)) return parseDue(key, value);
     const due = parseWaiting(key, value);
-    return due.order !== undefined && waitingKey(due.subscriptionId, due.order, due.ordinal) === key ? due : undefined;
+    return due.order !== undefined && WAITING.key({ ...due, ...due.order }) === key ? due : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -225,6 +214,8 @@ export function lineOf({ key, value }: Entry): Due | undefined {
 
 /** True for a conflict about sequences alone: the delivery's own line is as it was. */
 export const isSequenceConflict = (error: unknown): boolean =>
-  error instanceof ConflictError && error.keys.length > 0 && error.keys.every((key) => ORDER_KEY.test(key));
+  error instanceof ConflictError &&
+  error.keys.length > 0 &&
+  error.keys.every((key) => ORDERED.some((kind) => kind.has(key)));
 
-const ORDER_KEY = /^(?:sequence|passed|waiting|held):/;
+const ORDERED = [SEQUENCE, PASSED, WAITING, HELD];

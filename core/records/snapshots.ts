@@ -9,7 +9,7 @@
  */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import type { Wide } from "../model/event.ts";
-import { membersKey, snapshotKey } from "../model/keys.ts";
+import { MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Subscription } from "../model/subscription.ts";
 import { isOutline } from "./subscription-record.ts";
@@ -65,7 +65,7 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
     const { keyId, wide, fan } = snapshot;
     const { snapshot: id, count } = wide;
     const pages = pagesOf(fan);
-    const key = snapshotKey(keyId, id);
+    const key = SNAPSHOT.key({ keyId, id });
     for (let tries = 0; tries < TRIES; tries++) {
       const text = await storage.getItem(key);
       if (text === liveText(count)) return;
@@ -76,7 +76,7 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
           const rows = pages.slice(from, from + PAGES_AT_ONCE);
           await storage.commit([
             { op: "check", key, if: WRITING },
-            ...rows.map((value, i) => ({ op: "put", key: membersKey(keyId, id, from + i), value }) as const),
+            ...rows.map((value, i) => ({ op: "put", key: MEMBERS.key({ keyId, id, page: from + i }), value }) as const),
           ]);
         }
         await storage.commit([{ op: "put", key, value: liveText(count), if: WRITING }]);
@@ -110,7 +110,7 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
         if (look) live.delete(snapshot);
         await ensure(snapshot);
         const { keyId, wide } = snapshot;
-        checks.push({ op: "check", key: snapshotKey(keyId, wide.snapshot), if: liveText(wide.count) });
+        checks.push({ op: "check", key: SNAPSHOT.key({ keyId, id: wide.snapshot }), if: liveText(wide.count) });
       }
       return checks;
     },

@@ -1,6 +1,6 @@
 /** Caches the subscriptions of a key, as they are in storage, until a commit touches them. */
 import { setNewest } from "../model/bounded-map.ts";
-import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -14,7 +14,6 @@ const KEYS_HELD = 10_000;
 const SUBSCRIPTIONS_HELD = 100_000;
 const TOMBSTONES_HELD = 10_000;
 /** The bare prefix in a notification: any subscription may have changed. */
-const ALL = "subscription:";
 
 export interface SubscriptionCache {
   /** Returns the live subscriptions of a key, oldest id first; of one that is damaged, its outline. */
@@ -86,14 +85,14 @@ export function createSubscriptionCache(
 
   const unwatch = storage.watch((keys) => {
     for (const key of keys) {
-      if (!key.startsWith(ALL)) continue;
-      if (key === ALL) {
+      if (!SUBSCRIPTION.has(key)) continue;
+      if (key === SUBSCRIPTION.start) {
         entries.clear();
         held = 0;
         tombstones.clear();
         continue;
       }
-      const { keyId, id } = parseSubscriptionKey(key);
+      const { keyId, id } = SUBSCRIPTION.id(key);
       note(keyId, id);
     }
   });
@@ -108,7 +107,7 @@ export function createSubscriptionCache(
   async function readChanged(keyId: string, entry: KeyEntry): Promise<void> {
     const { byId, changed } = entry;
     const asked = [...changed];
-    const keys = asked.map(([id]) => subscriptionKey(keyId, id));
+    const keys = asked.map(([id]) => SUBSCRIPTION.key({ keyId, id }));
     const texts = await readTexts(storage, keys);
     let other = false;
     for (const [i, [id, change]] of asked.entries()) {
@@ -165,7 +164,7 @@ export function createSubscriptionCache(
     const name = `${keyId} ${id}`;
     const known = tombstones.get(name);
     if (known) return known;
-    const key = subscriptionKey(keyId, id);
+    const key = SUBSCRIPTION.key({ keyId, id });
     const reading = readTexts(storage, [key]).then(([text]) =>
       text === undefined ? undefined : readSubscription(text, key, told),
     );
@@ -229,7 +228,7 @@ export async function liveOf(
   told?: Told,
 ): Promise<readonly Subscription[]> {
   const live: Subscription[] = [];
-  for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
+  for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.under({ keyId }))) {
     const subscription = readSubscription(value, key, told);
     if (isLive(subscription)) live.push(subscription);
   }

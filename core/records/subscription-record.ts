@@ -1,7 +1,7 @@
 /** Writes and reads the record of a subscription. One that is damaged is shown as an outline, so that it stops no other. */
 import { verified, withChecksum } from "../model/checksum.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import { parseSubscriptionKey, subscriptionKey } from "../model/keys.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 
 /** Called with each damaged record that is met. */
@@ -30,7 +30,7 @@ export function decodeSubscription(text: string, key: string): Subscription {
   if (proven === undefined && (!Number.isFinite(summedAt) || summedAt === (sub as Partial<Subscription>).updatedAt))
     throw new DamagedRecordError("subscription", "checksum", key);
   if (!isSubscription(sub)) throw new DamagedRecordError("subscription", "unreadable", key);
-  if (subscriptionKey(sub.keyId, sub.id) !== key) throw new DamagedRecordError("subscription", "misplaced", key);
+  if (SUBSCRIPTION.key(sub) !== key) throw new DamagedRecordError("subscription", "misplaced", key);
   return sub;
 }
 
@@ -80,7 +80,7 @@ export function readSubscription(text: string, key: string, told?: Told): Subscr
  * delivery to it that has failed, which can be found and made good. Never send to it, and never store it.
  */
 function outlineOf(key: string): Subscription {
-  const { keyId, id } = parseSubscriptionKey(key);
+  const { keyId, id } = SUBSCRIPTION.id(key);
   const unknown = { url: "", createdAt: 0, updatedAt: 0, generation: 0, secrets: [] };
   const shown = { status: "disabled", disabledReason: "record_damaged", description: "a damaged record" } as const;
   return { id, keyId, events: ["*"], ...shown, ...unknown };
@@ -92,6 +92,6 @@ export const isOutline = (sub: Pick<Subscription, "disabledReason">): boolean =>
 
 /** @throws DamagedRecordError when it is only an outline: nothing can be made of it but its end */
 export function refuseOutline(sub: Subscription): Subscription {
-  if (isOutline(sub)) throw new DamagedRecordError("subscription", "unreadable", subscriptionKey(sub.keyId, sub.id));
+  if (isOutline(sub)) throw new DamagedRecordError("subscription", "unreadable", SUBSCRIPTION.key(sub));
   return sub;
 }

@@ -9,7 +9,7 @@ import { setNewest } from "../model/bounded-map.ts";
 import { type Delivery, eventStatus, type EventStatus } from "../model/delivery.ts";
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { dueKey, eventKey, fanoutKey, fanoutQueue } from "../model/keys.ts";
+import { DUE, EVENT, FANOUT, fanoutQueue } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { endedFanout, parseFanout } from "./fanout-row.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
@@ -55,9 +55,9 @@ export function createWideStatus(deps: {
   async function note(event: RelayEvent, row: string, ended: string): Promise<boolean> {
     const { keyId, ordinal } = event;
     // A replay may have added a delivery between the read of the event and that of its row.
-    const text = await storage.getItem(eventKey(keyId, ordinal));
+    const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
     if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
-    const said: Change = { op: "put", key: fanoutKey(keyId, ordinal), value: ended, if: row };
+    const said: Change = { op: "put", key: FANOUT.key({ keyId, ordinal }), value: ended, if: row };
     return await tryCommit(storage, [said]).catch(
       (error: unknown) => error instanceof StorageError || Promise.reject(error),
     );
@@ -65,8 +65,8 @@ export function createWideStatus(deps: {
 
   return async (event) => {
     const { keyId, ordinal, acceptedAt } = event;
-    const line = dueKey({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
-    const [row, waiting] = await storage.getMany([fanoutKey(keyId, ordinal), line]);
+    const line = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
+    const [row, waiting] = await storage.getMany([FANOUT.key({ keyId, ordinal }), line]);
     if (row === undefined || waiting !== undefined) return { status: "pending", row, read: 0 };
     const now = parseFanout(row);
     if (now.state === "ended") return { status: now.status, endedAt: now.at, row, read: 0 };

@@ -1,8 +1,8 @@
 /** Replays the failed deliveries of one subscription, in order of acceptance, many in one commit. */
 import type { Delivery } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { ordinalOf, ordinalTime } from "../model/ids.ts";
-import { deliveryKey, failedKey, failedOf } from "../model/keys.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { DELIVERY, FAILED, ordinalOf } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
@@ -75,7 +75,7 @@ export function createBulkReplay(deps: {
   ): Promise<number> {
     const texts = await readTexts(
       storage,
-      ordinals.map((ordinal) => deliveryKey(sub.id, ordinal)),
+      ordinals.map((ordinal) => DELIVERY.key({ subscriptionId: sub.id, ordinal })),
     );
     const changes: Change[] = [];
     const moved: Replayed[] = [];
@@ -83,7 +83,7 @@ export function createBulkReplay(deps: {
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
       if (text === undefined) continue;
-      const delivery = unlessDamaged(() => decodeDelivery(text, deliveryKey(sub.id, ordinal)));
+      const delivery = unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId: sub.id, ordinal })));
       const plain = delivery?.status === "failed" && delivery.reason !== "record_damaged";
       const opened = plain ? await reopening(storage, sub.keyId, ordinal) : undefined;
       if (delivery === undefined || opened === undefined) {
@@ -131,9 +131,13 @@ export function createBulkReplay(deps: {
     let [matched, replayed] = [0, 0];
     let outdatedTo: string | undefined;
     let leading = true;
-    let after = options.after === undefined ? undefined : failedKey(subscription.id, options.after);
+    let after =
+      options.after === undefined ? undefined : FAILED.key({ subscriptionId: subscription.id, ordinal: options.after });
     for (;;) {
-      const page: readonly Entry[] = await storage.range(failedOf(subscription.id), { after, limit: PAGE });
+      const page: readonly Entry[] = await storage.range(FAILED.under({ subscriptionId: subscription.id }), {
+        after,
+        limit: PAGE,
+      });
       const wanted: string[] = [];
       // One that cannot be moved takes no place of the limit: with enough of them, those behind would wait for ever.
       const room = limit - (dryRun === true ? matched : replayed);

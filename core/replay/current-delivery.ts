@@ -3,7 +3,8 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
 import { compileFilter, type Filter, type Matcher } from "../model/filter.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey, eventKey, failedKey, parseDue, waitingKey } from "../model/keys.ts";
+import { parseDue } from "../model/due.ts";
+import { DELIVERY, DUE, EVENT, FAILED, WAITING } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readTexts, unlessDamaged } from "../records/damage.ts";
@@ -32,12 +33,12 @@ export async function readCurrent(
   subscriptionId: string,
 ): Promise<CurrentDelivery | undefined> {
   const { id: eventId, keyId, ordinal } = event;
-  const [text] = await readTexts(storage, [deliveryKey(subscriptionId, ordinal)]);
+  const [text] = await readTexts(storage, [DELIVERY.key({ subscriptionId, ordinal })]);
   const known = text === undefined ? undefined : await replayedRecord(storage, text, event, subscriptionId);
   if (text !== undefined && known === undefined) return undefined;
   if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
   const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
-  const keys = known === undefined ? [dueKey({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
+  const keys = known === undefined ? [DUE.key({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
   const [value, waiting] = await readTexts(storage, keys);
   const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
   const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
@@ -65,8 +66,8 @@ export async function endCurrent(
 
 /** Returns the keys of a pending delivery's line: in the due index, and where it waits for its turn. */
 const lineKeys = ({ subscriptionId, ordinal, order }: Delivery, dueAt: number): readonly string[] => [
-  dueKey({ subscriptionId, dueAt, ordinal }),
-  ...(order === undefined ? [] : [waitingKey(subscriptionId, order, ordinal)]),
+  DUE.key({ subscriptionId, dueAt, ordinal }),
+  ...(order === undefined ? [] : [WAITING.key({ subscriptionId, ...order, ordinal })]),
 ];
 
 /**
@@ -80,9 +81,9 @@ async function replayedRecord(
   event: EventPlace,
   subscriptionId: string,
 ): Promise<Delivery | undefined> {
-  const known = unlessDamaged(() => decodeDelivery(text, deliveryKey(subscriptionId, event.ordinal)));
+  const known = unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal })));
   if (known !== undefined) return known;
-  const [line] = await readTexts(storage, [failedKey(subscriptionId, event.ordinal)]);
+  const [line] = await readTexts(storage, [FAILED.key({ subscriptionId, ordinal: event.ordinal })]);
   const { cycle } = parseFailed(line ?? "");
   return Number.isSafeInteger(cycle) ? damagedDelivery(event, subscriptionId, cycle) : undefined;
 }
@@ -98,12 +99,12 @@ export async function replayedEventId(
   ordinal: string,
 ): Promise<string | undefined> {
   const { id, keyId } = sub;
-  const key = deliveryKey(id, ordinal);
+  const key = DELIVERY.key({ subscriptionId: id, ordinal });
   const [text] = await readTexts(storage, [key]);
   if (text === undefined) return undefined;
   const known = unlessDamaged(() => decodeDelivery(text, key));
   if (known !== undefined && known.reason !== "record_damaged") return known.eventId;
-  const [event] = await readTexts(storage, [eventKey(keyId, ordinal)]);
+  const [event] = await readTexts(storage, [EVENT.key({ keyId, ordinal })]);
   const found = readEvent(keyId, ordinal, event);
   if (found.damaged) return undefined;
   const untried = known !== undefined && known.cycle === 0 && known.attempts.length === 0;

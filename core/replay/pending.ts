@@ -4,7 +4,8 @@
  */
 import { type Delivery, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { dueKey, dueValue, heldKey } from "../model/keys.ts";
+import { dueValue } from "../model/due.ts";
+import { DUE, HELD } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -74,7 +75,8 @@ export function createPendingDeliveries(deps: {
 
   /** Says behind what a delivery waits. */
   async function waiting({ order, subscriptionId }: Delivery): Promise<Problem> {
-    const held = order && parseHeld((await storage.getItem(heldKey(subscriptionId, order.sequence))) ?? "");
+    const held =
+      order && parseHeld((await storage.getItem(HELD.key({ subscriptionId, sequence: order.sequence }))) ?? "");
     const why =
       held === undefined
         ? "It waits for its turn: an earlier delivery of its order has not ended. Try or cancel that one."
@@ -87,7 +89,7 @@ export function createPendingDeliveries(deps: {
     const now = clock.now();
     // What is due already stays where it is in the queue of its subscription.
     if (line.dueAt <= now || neverTried(line))
-      return await queue.withdraw(line, [{ op: "check", key: dueKey(line), if: dueValue(line) }, ...also], line);
+      return await queue.withdraw(line, [{ op: "check", key: DUE.key(line), if: dueValue(line) }, ...also], line);
     const next = { ...delivery, nextAttemptAt: now, updatedAt: now };
     const to = dueOf(next, now);
     return await queue.withdraw(line, [...movedChanges(line, to, next), ...also], to);

@@ -1,7 +1,7 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
 import { setNewest } from "../model/bounded-map.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { failedOf } from "../model/keys.ts";
+import { FAILED } from "../model/schema.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -51,7 +51,7 @@ export function createReplayJob(deps: {
 
   /** Yields active subscriptions with failed deliveries: those behind the one that was served last, then the others. */
   async function* candidates(): AsyncGenerator<Subscription, undefined> {
-    const from = served === undefined ? undefined : `${failedOf(served)}~`;
+    const from = served === undefined ? undefined : FAILED.end({ subscriptionId: served });
     yield* between(from, undefined);
     if (from !== undefined) yield* between(undefined, from);
   }
@@ -59,7 +59,7 @@ export function createReplayJob(deps: {
   /** Yields those between two keys, found by skipping from one subscription to the next. */
   async function* between(from: string | undefined, to: string | undefined): AsyncGenerator<Subscription, undefined> {
     for (let after = from; ;) {
-      const [entry] = await storage.range("failed:", { after, limit: 1 });
+      const [entry] = await storage.range(FAILED.start, { after, limit: 1 });
       if (entry === undefined || (to !== undefined && entry.key > to)) return;
       const { keyId, cycle } = parseFailed(entry.value);
       // A damaged line does not say whose it is: the next one of the same subscription does.
@@ -67,9 +67,9 @@ export function createReplayJob(deps: {
         after = entry.key;
         continue;
       }
-      const id = entry.key.split(":")[1] ?? "";
-      after = `${failedOf(id)}~`;
-      const subscription = await activeOf(keyId, id);
+      const { subscriptionId } = FAILED.id(entry.key);
+      after = FAILED.end({ subscriptionId });
+      const subscription = await activeOf(keyId, subscriptionId);
       if (subscription !== undefined) yield subscription;
     }
   }

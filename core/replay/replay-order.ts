@@ -1,7 +1,7 @@
 /** Finds where replayed deliveries stand in the order of their subscription, and lets them in. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData } from "../model/event.ts";
-import { eventKey } from "../model/keys.ts";
+import { EVENT } from "../model/schema.ts";
 import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -30,7 +30,7 @@ export async function withOrder(
   if (sub.ordered !== true || delivery.order !== undefined) return delivery;
   if (sub.orderBy === undefined) return { ...delivery, order: { sequence: 0, place: 0 } };
   const { ordinal } = delivery;
-  const text = await unlessDamagedLater(readText(storage, "event", eventKey(sub.keyId, ordinal)));
+  const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId: sub.keyId, ordinal })));
   const { event, damaged } = readEvent(sub.keyId, ordinal, text);
   // What is damaged is never sent.
   if (damaged) return delivery;

@@ -2,7 +2,7 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { encodeEvent, type RelayEvent } from "../model/event.ts";
-import { eventKey } from "../model/keys.ts";
+import { EVENT } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -127,11 +127,7 @@ export function createReplay(deps: ReplayDeps): Replay {
     await commitReplays(
       storage,
       [{ delivery: next, was: null, next, dueAt }],
-      [
-        { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
-        ...reopened(event),
-        ...also,
-      ],
+      [{ op: "put", key: EVENT.key(event), value: encodeEvent(listed), if: text }, ...reopened(event), ...also],
     );
     return 1;
   }

@@ -3,7 +3,7 @@
  * first: otherwise the one behind it would begin meanwhile, and the receiver might read it earlier.
  */
 import type { RelayEvent } from "../model/event.ts";
-import { deliveryKey } from "../model/keys.ts";
+import { DELIVERY } from "../model/schema.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -30,7 +30,7 @@ export function createEndTurns(deps: {
   const { storage, subscriptionCache, cancel, clock } = deps;
 
   async function isResting(subscriptionId: string, ordinal: string): Promise<boolean> {
-    const key = deliveryKey(subscriptionId, ordinal);
+    const key = DELIVERY.key({ subscriptionId, ordinal });
     const [text] = await readTexts(storage, [key]);
     const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
     return (delivery?.nextAttemptAt ?? 0) > clock.now() + RESTING_MS;

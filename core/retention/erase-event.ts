@@ -5,18 +5,7 @@
  */
 import type { Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
-import {
-  ERASING,
-  erasingKey,
-  dueKey,
-  eventKey,
-  fanoutKey,
-  fanoutQueue,
-  parseErasingKey,
-  parseSubscriptionKey,
-  replayedKey,
-  subscriptionsOf,
-} from "../model/keys.ts";
+import { DUE, ERASING, EVENT, FANOUT, fanoutQueue, REPLAYED, SUBSCRIPTION } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -74,8 +63,8 @@ export function createEventErasure(deps: {
 
   /** Deletes the deliveries of a damaged event: it cannot say which it has, so each subscription of its key is asked. */
   async function eraseUnlisted(event: RelayEvent): Promise<void> {
-    for await (const page of everyPage(storage, subscriptionsOf(event.keyId), { limit: PAGE })) {
-      const ids = page.map(({ key }) => parseSubscriptionKey(key).id);
+    for await (const page of everyPage(storage, SUBSCRIPTION.under({ keyId: event.keyId }), { limit: PAGE })) {
+      const ids = page.map(({ key }) => SUBSCRIPTION.id(key).id);
       for (let tries = 0; ; tries++) {
         if (tries === TRIES) throw changing();
         const removed = await Promise.all(ids.map((id) => removeDelivery(storage, event, id)));
@@ -88,8 +77,8 @@ export function createEventErasure(deps: {
 
   /** Returns what turns a wide event into one that is being removed; nothing for other events. */
   async function removing({ keyId, ordinal, acceptedAt, subscriptionIds }: RelayEvent): Promise<readonly Change[]> {
-    const key = fanoutKey(keyId, ordinal);
-    const line = dueKey({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
+    const key = FANOUT.key({ keyId, ordinal });
+    const line = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
     const [row, unwritten] = await storage.getMany([key, line]);
     if (row === undefined) return [];
     // Without its line nothing more of the fan-out is written.
@@ -98,7 +87,7 @@ export function createEventErasure(deps: {
     if (snapshot === undefined) return [removalOf(key, row), tellErased(ordinal), rest];
     return [
       { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
-      { op: "put", key: erasingKey(keyId, ordinal), value: "" },
+      { op: "put", key: ERASING.key({ keyId, ordinal }), value: "" },
       tellErased(ordinal),
       rest,
     ];
@@ -106,14 +95,14 @@ export function createEventErasure(deps: {
 
   async function eraseOnce({ event, text, damaged }: Located, also: readonly Change[]): Promise<boolean> {
     const { keyId, ordinal, id } = event;
-    const row = damaged || event.wide !== undefined ? await storage.getItem(fanoutKey(keyId, ordinal)) : undefined;
+    const row = damaged || event.wide !== undefined ? await storage.getItem(FANOUT.key({ keyId, ordinal })) : undefined;
     if (damaged || (row !== undefined && fanoutOf(row) === undefined)) await eraseUnlisted(event);
     const asWide = await removing(event);
     const listed = asWide.length > 0 ? [] : event.subscriptionIds;
     const removed = await Promise.all(listed.map((sub) => removeDelivery(storage, event, sub)));
     const done = await tryCommit(storage, [
-      removalOf(eventKey(keyId, ordinal), text),
-      { op: "delete", key: replayedKey(keyId, ordinal) },
+      removalOf(EVENT.key({ keyId, ordinal }), text),
+      { op: "delete", key: REPLAYED.key({ keyId, ordinal }) },
       ...keepErasedId(keyId, id, ordinal, clock.now()),
       ...asWide,
       ...changesOf(removed),
@@ -126,7 +115,7 @@ export function createEventErasure(deps: {
   }
 
   async function finishAll(signal: AbortSignal): Promise<void> {
-    for await (const { key } of everyEntry(storage, ERASING)) {
+    for await (const { key } of everyEntry(storage, ERASING.start)) {
       if (signal.aborted) return;
       // One that cannot go on now does not stop the others.
       await finish(key, signal).catch((error: unknown) => log.warn("an erasure waits", { key, error: String(error) }));
@@ -134,9 +123,9 @@ export function createEventErasure(deps: {
   }
 
   async function finish(key: string, signal: AbortSignal): Promise<void> {
-    const { keyId, ordinal } = parseErasingKey(key);
+    const { keyId, ordinal } = ERASING.id(key);
     await wide.finish(keyId, ordinal, signal);
-    const left = await storage.getItem(fanoutKey(keyId, ordinal));
+    const left = await storage.getItem(FANOUT.key({ keyId, ordinal }));
     if (left === undefined) await storage.commit([{ op: "delete", key }]);
   }
 

@@ -6,30 +6,27 @@
  * a delivery to one of them. What is published or created after the request is a new life of the key, and stays.
  */
 import {
-  allStatsOf,
-  attemptsOf,
-  deliveriesOf,
-  duesOf,
-  endingKey,
-  ERASED_KEYS,
-  eraseKeyKey,
-  eventIdsOf,
-  eventKey,
-  eventsOf,
-  failedOf,
-  fanoutsOf,
-  healthKey,
-  heldOf,
-  parseEraseKeyKey,
-  parseSubscriptionKey,
-  portalKey,
-  passedKeyOf,
-  sequencesOf,
-  subscriptionCountKey,
-  subscriptionsOf,
-  waitingsOf,
-} from "../model/keys.ts";
-import { ordinalFloor, ordinalOf } from "../model/ids.ts";
+  ATTEMPTS,
+  COUNT,
+  DELIVERY,
+  DUE,
+  ENDING,
+  ERASE_KEY,
+  EVENT,
+  EVENT_ID,
+  FAILED,
+  FANOUT,
+  HEALTH,
+  HELD,
+  ordinalOf,
+  PASSED,
+  PORTAL,
+  SEQUENCE,
+  STATS,
+  SUBSCRIPTION,
+  WAITING,
+} from "../model/schema.ts";
+import { ordinalFloor } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -93,10 +90,10 @@ export function createKeyErasure(deps: {
   const keyEvents = createKeyEvents({ storage, events, clock });
 
   async function removeSubscriptions(keyId: string, { at, ahead, actor }: Job, signal: AbortSignal): Promise<void> {
-    for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
+    for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.under({ keyId }))) {
       signal.throwIfAborted();
       const sub = readSubscription(value, key);
-      const { id } = parseSubscriptionKey(key);
+      const { id } = SUBSCRIPTION.id(key);
       const live = sub.deletedAt === undefined;
       if (live ? sub.createdAt <= at || ahead?.includes(id) : sub.ending === true)
         await removeSubscription(keyId, id, actor);
@@ -125,11 +122,11 @@ export function createKeyErasure(deps: {
    * @returns false when one of these events is there: its node took long to store it, and it is to be erased with its id
    */
   async function purgeIds(keyId: string, until: string, signal: AbortSignal): Promise<boolean> {
-    for await (const { key, value } of everyEntry(storage, eventIdsOf(keyId))) {
+    for await (const { key, value } of everyEntry(storage, EVENT_ID.under({ keyId }))) {
       signal.throwIfAborted();
       if (erasedAt(value) !== undefined || value > until) continue;
       const unlessThere: readonly Change[] = [
-        { op: "check", key: eventKey(keyId, value), if: null },
+        { op: "check", key: EVENT.key({ keyId, ordinal: value }), if: null },
         { op: "delete", key, if: value },
       ];
       if (!(await tryCommit(storage, unlessThere)) && (await storage.getItem(key)) === value) return false;
@@ -139,14 +136,14 @@ export function createKeyErasure(deps: {
 
   /** Deletes what is left under a deleted subscription's own id, and at last its record. */
   async function purgeSubscription(keyId: string, { key, value }: Entry, signal: AbortSignal): Promise<void> {
-    const { id } = parseSubscriptionKey(key);
-    for (const prefixOf of [deliveriesOf, failedOf, duesOf, waitingsOf, heldOf]) await purge(prefixOf(id), signal);
-    await purge(attemptsOf(id, "").slice(0, -1), signal);
-    for await (const row of everyEntry(storage, sequencesOf(keyId, id)))
-      await storage.commit([row.key, passedKeyOf(row.key)].map((one) => ({ op: "delete", key: one })));
+    const { id } = SUBSCRIPTION.id(key);
+    for (const kind of [DELIVERY, FAILED, DUE, WAITING, HELD, ATTEMPTS])
+      await purge(kind.under({ subscriptionId: id }), signal);
+    for await (const row of everyEntry(storage, SEQUENCE.under({ keyId, subscriptionId: id })))
+      await storage.commit([row.key, PASSED.key(SEQUENCE.id(row.key))].map((one) => ({ op: "delete", key: one })));
     await tryCommit(storage, [
-      { op: "delete", key: healthKey(id) },
-      { op: "delete", key: endingKey(keyId, id) },
+      { op: "delete", key: HEALTH.key({ subscriptionId: id }) },
+      { op: "delete", key: ENDING.key({ keyId, id }) },
       { op: "delete", key, if: value },
     ]);
   }
@@ -154,7 +151,7 @@ export function createKeyErasure(deps: {
   async function work(keyId: string, text: string, signal: AbortSignal): Promise<void> {
     const job = jobOf(text);
     if (job === undefined) throw new Error("its record is damaged: ask for it again");
-    const row = eraseKeyKey(keyId);
+    const row = ERASE_KEY.key({ keyId });
     if (job.until === undefined) {
       await removeSubscriptions(keyId, job, signal);
       const settled = await keyEvents.settle(keyId, signal);
@@ -169,32 +166,32 @@ export function createKeyErasure(deps: {
     const { until } = job;
     const { erased } = await keyEvents.erase(keyId, undefined, until, signal);
     await forgetAll();
-    const [first] = await storage.range(eventsOf(keyId), { limit: 1 });
+    const [first] = await storage.range(EVENT.under({ keyId }), { limit: 1 });
     // One that changed all the time: the next round tries it again.
     if (first !== undefined && ordinalOf(first.key) <= until) return;
     // The first finishes what is half removed, the second closes snapshots that nothing uses, the third deletes them.
     for (let times = 0; times < 3; times++) {
       await wide.tidy(keyId, signal);
-      const [wideRow] = await storage.range(fanoutsOf(keyId), { limit: 1 });
+      const [wideRow] = await storage.range(FANOUT.under({ keyId }), { limit: 1 });
       if (wideRow !== undefined && ordinalOf(wideRow.key) <= until) return;
     }
-    for await (const one of everyEntry(storage, subscriptionsOf(keyId)))
+    for await (const one of everyEntry(storage, SUBSCRIPTION.under({ keyId })))
       if (isOver(readSubscription(one.value, one.key))) await purgeSubscription(keyId, one, signal);
     if (!(await purgeIds(keyId, until, signal))) return await work(keyId, text, signal);
-    await purge(allStatsOf(keyId), signal, ({ key }) => Number(key.split(":")[3]) <= job.at);
-    const count = await storage.getItem(subscriptionCountKey(keyId));
+    await purge(STATS.under({ keyId }), signal, ({ key }) => STATS.id(key).at <= job.at);
+    const count = await storage.getItem(COUNT.key({ keyId }));
     const changes: Change[] = [
       { op: "delete", key: row, if: text },
       audit(keyId, RELAY, { action: "key.erased", target: keyId, detail: "done" }),
     ];
-    if (count === "0") changes.push({ op: "delete", key: subscriptionCountKey(keyId), if: count });
+    if (count === "0") changes.push({ op: "delete", key: COUNT.key({ keyId }), if: count });
     if (await tryCommit(storage, changes)) log.info("an API key was erased", { keyId, count: erased });
   }
 
   async function workAll(signal: AbortSignal): Promise<void> {
-    for await (const { key, value } of everyEntry(storage, ERASED_KEYS)) {
+    for await (const { key, value } of everyEntry(storage, ERASE_KEY.start)) {
       if (signal.aborted) return;
-      const keyId = parseEraseKeyKey(key);
+      const keyId = ERASE_KEY.id(key).keyId;
       // One that cannot go on now does not stop the others.
       await work(keyId, value, signal).catch((error: unknown) => {
         if (!signal.aborted) log.warn("the erasure of an API key waits", { keyId, error: String(error) });
@@ -207,12 +204,12 @@ export function createKeyErasure(deps: {
       const at = clock.now();
       const ahead = await youngerThan(storage, keyId, at);
       const job: Job = { at, actor, ...(ahead.length > 0 && { ahead }) };
-      const row = eraseKeyKey(keyId);
+      const row = ERASE_KEY.key({ keyId });
       const before = await storage.getItem(row);
       await tryCommit(storage, [
         // A damaged one cannot go on, and is begun again.
         { op: "put", key: row, value: JSON.stringify(job), if: before !== undefined && !jobOf(before) ? before : null },
-        { op: "delete", key: portalKey(keyId) },
+        { op: "delete", key: PORTAL.key({ keyId }) },
         audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
       ]);
       const text = await storage.getItem(row);
@@ -226,8 +223,8 @@ export function createKeyErasure(deps: {
 
 async function youngerThan(storage: Pick<Storage, "range">, keyId: string, at: number): Promise<readonly string[]> {
   const ids: string[] = [];
-  for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId)))
-    if (readSubscription(value, key).createdAt > at) ids.push(parseSubscriptionKey(key).id);
+  for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.under({ keyId })))
+    if (readSubscription(value, key).createdAt > at) ids.push(SUBSCRIPTION.id(key).id);
   return ids;
 }
 
@@ -270,13 +267,13 @@ function createKeyEvents(deps: {
    */
   async function settleUntil(keyId: string, signal: AbortSignal): Promise<string | undefined> {
     const now = clock.now();
-    const ahead = eventKey(keyId, ordinalFloor(now + AHEAD_MS));
-    const [youngest] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
+    const ahead = EVENT.key({ keyId, ordinal: ordinalFloor(now + AHEAD_MS) });
+    const [youngest] = await storage.range(EVENT.under({ keyId }), { reverse: true, limit: 1 });
     if (youngest !== undefined && youngest.key > ahead) {
       const { left } = await eraseEvents(keyId, ahead, ordinalOf(youngest.key), signal);
       if (left > 0) return undefined;
     }
-    const [last] = await storage.range(eventsOf(keyId), { reverse: true, after: ahead, limit: 1 });
+    const [last] = await storage.range(EVENT.under({ keyId }), { reverse: true, after: ahead, limit: 1 });
     return last === undefined ? ordinalFloor(now + 1) : ordinalOf(last.key);
   }
 
@@ -292,7 +289,7 @@ function createKeyEvents(deps: {
     for (let after = from; ;) {
       signal.throwIfAborted();
       const began = clock.monotonic();
-      const page: readonly Entry[] = await storage.range(eventsOf(keyId), { after, limit: EVENTS });
+      const page: readonly Entry[] = await storage.range(EVENT.under({ keyId }), { after, limit: EVENTS });
       const mine = page.filter(({ key }) => ordinalOf(key) <= until);
       const done = await Promise.all(mine.map((row) => eraseEvent(keyId, row)));
       erased += done.filter(Boolean).length;

@@ -2,7 +2,7 @@
 import { eventStatus, type DeliveryStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal } from "../model/ids.ts";
-import { attemptsOf, deliveryKey, eventIdKey, eventKey, failedKey } from "../model/keys.ts";
+import { ATTEMPTS, DELIVERY, EVENT, EVENT_ID, FAILED } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
@@ -73,9 +73,9 @@ export function createEventJudge(deps: {
     if (status === "pending") return PENDING;
     // Only if unchanged since it was read: a replay that comes meanwhile wins.
     const changes: Change[] = [{ op: "delete", key, if: text }];
-    if (status === "failed") changes.push({ op: "delete", key: failedKey(subscriptionId, ordinal) });
+    if (status === "failed") changes.push({ op: "delete", key: FAILED.key({ subscriptionId, ordinal }) });
     if (cycle > 0)
-      for await (const row of everyEntry(storage, attemptsOf(subscriptionId, ordinal)))
+      for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
         changes.push({ op: "delete", key: row.key });
     return { status, changes, endedAt: updatedAt };
   }
@@ -90,22 +90,23 @@ export function createEventJudge(deps: {
     const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
     const goesAt = endedAt + Math.max(keepMs, leastAgeMs);
     if (goesAt > clock.now()) return { do: "later", at: goesAt };
-    const changes: Change[] = [{ op: "delete", key: eventKey(event.keyId, event.ordinal), if: text }];
-    if (eventOrdinal(event.id) !== event.ordinal)
-      changes.push({ op: "delete", key: eventIdKey(event.keyId, event.id) });
+    const changes: Change[] = [{ op: "delete", key: EVENT.key(event), if: text }];
+    if (eventOrdinal(event.id) !== event.ordinal) changes.push({ op: "delete", key: EVENT_ID.key(event) });
     for (const part of parts) for (const change of part.changes) changes.push(change);
     return { do: "remove", changes };
   }
 
   return async (page, options, unreadable) => {
-    const keys = page.flatMap(({ event }) => event.subscriptionIds.map((id) => deliveryKey(id, event.ordinal)));
+    const keys = page.flatMap(({ event }) =>
+      event.subscriptionIds.map((id) => DELIVERY.key({ subscriptionId: id, ordinal: event.ordinal })),
+    );
     const texts = await read(keys);
     const textOf = new Map(keys.map((key, i) => [key, texts[i]]));
     const judged = page.map(async (one) => {
       const { keyId, ordinal, subscriptionIds } = one.event;
-      const own = subscriptionIds.map((id) => deliveryKey(id, ordinal));
+      const own = subscriptionIds.map((id) => DELIVERY.key({ subscriptionId: id, ordinal }));
       const parts = await unlessUnreadable(Promise.all(own.map((key) => partOf(key, textOf.get(key)))), (error) =>
-        unreadable(eventKey(keyId, ordinal), error),
+        unreadable(EVENT.key({ keyId, ordinal }), error),
       );
       return parts === undefined ? again() : verdict(one, parts, options);
     });

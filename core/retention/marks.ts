@@ -8,22 +8,12 @@
  * looks at what stays, too.
  */
 import { isOrdinal } from "../model/ids.ts";
-import {
-  parseRecheckKey,
-  parseReplayedKey,
-  recheckKey,
-  rechecksOf,
-  REPLAYED,
-  retentionKey,
-  retentionsOf,
-  WHOLE_RELAY,
-} from "../model/keys.ts";
+import { RECHECK, REPLAYED, RETENTION, WHOLE_RELAY } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 const PAGE = 200;
 const WHOLE_AGAIN_MS = 30 * 86_400_000;
 /** Sorts after every key that begins with the text before it. */
-const END = "~";
 
 /** An event that must be judged again. */
 interface Recheck {
@@ -52,26 +42,26 @@ export interface Marks {
 }
 
 export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit">, rule: string): Marks {
-  async function forget(prefix: "retention" | "recheck", other: string): Promise<void> {
+  async function forget(kind: typeof RETENTION | typeof RECHECK, other: string): Promise<void> {
     for (;;) {
-      const page = await storage.range(`${prefix}:${other}:`, { limit: PAGE });
+      const page = await storage.range(kind.under({ rule: other }), { limit: PAGE });
       if (page.length > 0) await storage.commit(page.map(({ key }) => ({ op: "delete", key })));
       if (page.length < PAGE) return;
     }
   }
 
-  /** Yields the rules that have marks under a key prefix, found by skipping from one to the next. */
-  async function* rulesOn(prefix: "retention" | "recheck"): AsyncGenerator<string> {
+  /** Yields the rules that have marks of a kind, found by skipping from one to the next. */
+  async function* rulesOn(kind: typeof RETENTION | typeof RECHECK): AsyncGenerator<string> {
     for (let after: string | undefined; ;) {
-      const [entry] = await storage.range(`${prefix}:`, { after, limit: 1 });
-      const found = entry?.key.split(":")[1];
-      if (found === undefined) return;
+      const [entry] = await storage.range(kind.start, { after, limit: 1 });
+      if (entry === undefined) return;
+      const found = kind.id(entry.key).rule;
       yield found;
-      after = `${prefix}:${found}:${END}`;
+      after = kind.end({ rule: found });
     }
   }
 
-  const wholeKey = retentionKey(rule, WHOLE_RELAY);
+  const wholeKey = RETENTION.key({ rule, keyId: WHOLE_RELAY });
   const wholeDone = (now: number): Change => ({ op: "put", key: wholeKey, value: String(now) });
 
   return {
@@ -83,30 +73,30 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
       if (!(last <= now)) await storage.commit([wholeDone(now)]);
       return false;
     },
-    isNew: async () => (await storage.range(retentionsOf(rule), { limit: 1 })).length === 0,
+    isNew: async () => (await storage.range(RETENTION.under({ rule }), { limit: 1 })).length === 0,
     async from(keyId) {
-      const mark = await storage.getItem(retentionKey(rule, keyId));
+      const mark = await storage.getItem(RETENTION.key({ rule, keyId }));
       // A damaged one could pass over everything: then all is looked at again.
       return mark !== undefined && isOrdinal(mark) ? mark : undefined;
     },
-    passed: (keyId, ordinal) => ({ op: "put", key: retentionKey(rule, keyId), value: ordinal }),
-    again: (at, keyId, ordinal) => ({ op: "put", key: recheckKey(rule, at, keyId, ordinal), value: "" }),
+    passed: (keyId, ordinal) => ({ op: "put", key: RETENTION.key({ rule, keyId }), value: ordinal }),
+    again: (at, keyId, ordinal) => ({ op: "put", key: RECHECK.key({ rule, at, keyId, ordinal }), value: "" }),
     async *due(now) {
       for (let after: string | undefined; ;) {
-        const page: readonly Entry[] = await storage.range(rechecksOf(rule), { after, limit: PAGE });
-        const ready = page.filter(({ key }) => parseRecheckKey(key).at <= now);
+        const page: readonly Entry[] = await storage.range(RECHECK.under({ rule }), { after, limit: PAGE });
+        const ready = page.filter(({ key }) => RECHECK.id(key).at <= now);
         if (ready.length > 0)
-          yield ready.map(({ key }) => ({ ...parseRecheckKey(key), done: { op: "delete", key } as const }));
+          yield ready.map(({ key }) => ({ ...RECHECK.id(key), done: { op: "delete", key } as const }));
         if (ready.length < PAGE) return;
         after = page.at(-1)?.key;
       }
     },
     async adoptReplayed(rules, now) {
       for (;;) {
-        const page = await storage.range(REPLAYED, { limit: PAGE });
+        const page = await storage.range(REPLAYED.start, { limit: PAGE });
         const changes = page.flatMap(({ key }): readonly Change[] => {
-          const { keyId, ordinal } = parseReplayedKey(key);
-          const looks = rules.map((one) => recheckKey(one, now, keyId, ordinal));
+          const { keyId, ordinal } = REPLAYED.id(key);
+          const looks = rules.map((one) => RECHECK.key({ rule: one, at: now, keyId, ordinal }));
           return [{ op: "delete", key }, ...looks.map((look): Change => ({ op: "put", key: look, value: "" }))];
         });
         if (changes.length > 0) await storage.commit(changes);
@@ -114,8 +104,8 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
       }
     },
     async forgetOthers(rules) {
-      for (const prefix of ["retention", "recheck"] as const)
-        for await (const other of rulesOn(prefix)) if (!rules.includes(other)) await forget(prefix, other);
+      for (const kind of [RETENTION, RECHECK])
+        for await (const other of rulesOn(kind)) if (!rules.includes(other)) await forget(kind, other);
     },
   };
 }

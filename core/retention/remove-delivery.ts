@@ -5,17 +5,7 @@
  */
 import type { Delivery, Due, SequencePlace } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
-import {
-  attemptsOf,
-  deliveryKey,
-  dueKey,
-  duesOf,
-  failedKey,
-  heldKey,
-  heldOf,
-  waitingKey,
-  waitingsOf,
-} from "../model/keys.ts";
+import { ATTEMPTS, DELIVERY, DUE, FAILED, HELD, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
@@ -56,14 +46,14 @@ export async function removeDelivery(
   staysHeld = false,
 ): Promise<RemovedDelivery> {
   const { keyId, ordinal } = event;
-  const key = deliveryKey(subscriptionId, ordinal);
+  const key = DELIVERY.key({ subscriptionId, ordinal });
   const [text] = await readTexts(storage, [key]);
   const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
   const damaged = text !== undefined && delivery === undefined;
   const changes: Change[] = [text === undefined ? { op: "check", key, if: null } : removalOf(key, text)];
-  if (text !== undefined) changes.push({ op: "delete", key: failedKey(subscriptionId, ordinal) });
+  if (text !== undefined) changes.push({ op: "delete", key: FAILED.key({ subscriptionId, ordinal }) });
   if (damaged || (delivery?.cycle ?? 0) > 0)
-    for await (const row of everyEntry(storage, attemptsOf(subscriptionId, ordinal)))
+    for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
       changes.push({ op: "delete", key: row.key });
   const place = damaged
     ? await search(storage, subscriptionId, ordinal)
@@ -88,9 +78,12 @@ async function placeOf(
   const order = delivery?.order;
   // Without a record, only the acceptance has been written.
   const dueAt = delivery === undefined ? acceptedAt : (delivery.nextAttemptAt ?? 0);
-  const keys = [dueKey({ subscriptionId, dueAt, ordinal })];
+  const keys = [DUE.key({ subscriptionId, dueAt, ordinal })];
   if (order !== undefined)
-    keys.push(waitingKey(subscriptionId, order, ordinal), heldKey(subscriptionId, order.sequence));
+    keys.push(
+      WAITING.key({ subscriptionId, ...order, ordinal }),
+      HELD.key({ subscriptionId, sequence: order.sequence }),
+    );
   const [due, waits, holds] = (await readTexts(storage, keys)).map((value, i) =>
     value === undefined ? undefined : { key: keys[i] as string, value },
   );
@@ -100,16 +93,21 @@ async function placeOf(
 
 /** Finds the place of a delivery whose record is damaged, by reading what there is of its subscription. */
 async function search(storage: Readable, subscriptionId: string, ordinal: string): Promise<Place> {
-  const due = await findRow(storage, duesOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
-  const waits = await findRow(storage, waitingsOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
-  const holds = await findRow(storage, heldOf(subscriptionId), ({ value }) => parseHeld(value)?.ordinal === ordinal);
+  const due = await findRow(storage, DUE.under({ subscriptionId }), ({ key }) => key.endsWith(`:${ordinal}`));
+  const waits = await findRow(storage, WAITING.under({ subscriptionId }), ({ key }) => key.endsWith(`:${ordinal}`));
+  const holds = await findRow(
+    storage,
+    HELD.under({ subscriptionId }),
+    ({ value }) => parseHeld(value)?.ordinal === ordinal,
+  );
   return { order: orderOf(waits ?? holds, due), due, waits, holds };
 }
 
 function orderOf(row: Entry | undefined, due: Entry | undefined): SequencePlace | undefined {
   if (row !== undefined) {
-    const [, , sequence, place] = row.key.split(":");
-    return { sequence: Number(sequence), place: Number(place ?? parseHeld(row.value)?.place ?? 0) };
+    if (!WAITING.has(row.key)) return { sequence: HELD.id(row.key).sequence, place: parseHeld(row.value)?.place ?? 0 };
+    const { sequence, place } = WAITING.id(row.key);
+    return { sequence, place };
   }
   const said = / @(\d{1,3})\.(\d{1,15})$/.exec(due?.value ?? "");
   return said === null ? undefined : { sequence: Number(said[1]), place: Number(said[2]) };

@@ -6,17 +6,7 @@
 import type { Due, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
-import {
-  erasingKey,
-  eventIdKey,
-  eventKey,
-  fanoutKey,
-  fanoutsOf,
-  membersKey,
-  membersOf,
-  snapshotKey,
-  snapshotsOf,
-} from "../model/keys.ts";
+import { ERASING, EVENT, EVENT_ID, FANOUT, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
@@ -63,13 +53,16 @@ export function createWideRemoval(deps: {
    * on it
    */
   async function page(keyId: string, ordinal: string, row: string): Promise<string | undefined> {
-    const key = fanoutKey(keyId, ordinal);
+    const key = FANOUT.key({ keyId, ordinal });
     const now = parseFanout(row);
     if (now.state !== "removing") return undefined;
     const { snapshot, removed, added } = now;
     // Pages of the snapshot one by one, then the deliveries that replays added.
     const at = Math.floor(removed / PAGE_MEMBERS);
-    const [text, erasing] = await storage.getMany([membersKey(keyId, snapshot, at), erasingKey(keyId, ordinal)]);
+    const [text, erasing] = await storage.getMany([
+      MEMBERS.key({ keyId, id: snapshot, page: at }),
+      ERASING.key({ keyId, ordinal }),
+    ]);
     // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
     const staysHeld = erasing === undefined;
     const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
@@ -99,7 +92,7 @@ export function createWideRemoval(deps: {
   async function closedTexts(keyId: string): Promise<ReadonlySet<string> | undefined> {
     const closed = new Set<string>();
     let some = false;
-    for await (const { value } of everyEntry(storage, snapshotsOf(keyId))) {
+    for await (const { value } of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
       some = true;
       if (value.startsWith(CLOSING)) closed.add(value);
     }
@@ -112,11 +105,11 @@ export function createWideRemoval(deps: {
    * @param closed texts of the snapshots that were closed before the rows of the events were read
    */
   async function collect(keyId: string, { key, value }: Entry, closed: ReadonlySet<string>): Promise<void> {
-    const id = key.slice(snapshotsOf(keyId).length);
+    const id = key.slice(SNAPSHOT.under({ keyId }).length);
     if (isLiveText(value)) {
       await tryCommit(storage, [{ op: "put", key, value: `${CLOSING}${randomId("gc")}`, if: value }]);
     } else if (closed.has(value)) {
-      for await (const { key: members } of everyEntry(storage, membersOf(keyId, id))) {
+      for await (const { key: members } of everyEntry(storage, MEMBERS.under({ keyId, id }))) {
         const one: readonly Change[] = [
           { op: "check", key, if: value },
           { op: "delete", key: members },
@@ -138,35 +131,36 @@ export function createWideRemoval(deps: {
       if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
       const removing = removingFanout(wide.snapshot, 0, subscriptionIds);
       const changes: Change[] = [
-        { op: "delete", key: eventKey(keyId, ordinal), if: text },
-        { op: "put", key: fanoutKey(keyId, ordinal), value: removing, if: row },
+        { op: "delete", key: EVENT.key({ keyId, ordinal }), if: text },
+        { op: "put", key: FANOUT.key({ keyId, ordinal }), value: removing, if: row },
       ];
-      if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: eventIdKey(keyId, id) });
+      if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: EVENT_ID.key({ keyId, id }) });
       if (!(await tryCommit(storage, changes))) return { do: "later" };
       await removeDeliveries(keyId, ordinal, removing);
       return { do: "removed" };
     },
     async finish(keyId, ordinal, signal) {
-      const row = await storage.getItem(fanoutKey(keyId, ordinal));
+      const row = await storage.getItem(FANOUT.key({ keyId, ordinal }));
       if (row !== undefined) await removeDeliveries(keyId, ordinal, row, signal);
     },
     async tidy(keyId, signal) {
       const closed = await closedTexts(keyId);
       if (closed === undefined) return;
       const used = new Set<string>();
-      for await (const { key, value } of everyEntry(storage, fanoutsOf(keyId))) {
+      for await (const { key, value } of everyEntry(storage, FANOUT.under({ keyId }))) {
         if (signal.aborted) return;
         try {
           const { snapshot, state } = parseFanout(value);
-          used.add(snapshotKey(keyId, snapshot));
-          if (state === "removing") await removeDeliveries(keyId, key.slice(fanoutsOf(keyId).length), value, signal);
+          used.add(SNAPSHOT.key({ keyId, id: snapshot }));
+          if (state === "removing")
+            await removeDeliveries(keyId, key.slice(FANOUT.under({ keyId }).length), value, signal);
         } catch (error) {
           // Damaged: it is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
           if (!(error instanceof SyntaxError)) throw error;
           return;
         }
       }
-      for await (const one of everyEntry(storage, snapshotsOf(keyId))) {
+      for await (const one of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
         if (signal.aborted) return;
         if (!used.has(one.key)) await collect(keyId, one, closed);
       }

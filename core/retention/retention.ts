@@ -1,7 +1,7 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
 import { decodeEvent } from "../model/event.ts";
-import { ordinalOf, ordinalTime } from "../model/ids.ts";
-import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../model/keys.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { API_KEY, EVENT, EXPIRY, ordinalOf, SNAPSHOT, SUBSCRIPTION } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -131,7 +131,7 @@ export function createRetention(given: {
       if (event.wide === undefined) continue;
       const { keyId, ordinal } = event;
       const removal = wide.remove(event, text, goesAt(keepOf(options, keyId, event.type), event.acceptedAt), now);
-      const verdict = await unlessUnreadable(removal, (error) => unreadable(eventKey(keyId, ordinal), error));
+      const verdict = await unlessUnreadable(removal, (error) => unreadable(EVENT.key({ keyId, ordinal }), error));
       if (verdict?.do === "removed") removed++;
       else if (verdict?.do !== "keep") after.push(marks.again(verdict?.at ?? now + LEAST_AGE_MS, keyId, ordinal));
     }
@@ -142,10 +142,12 @@ export function createRetention(given: {
 
   /** Sets the expiry of tombstones from before there was an index of expiries. */
   async function expireTombstones(unreadable: Unreadable): Promise<void> {
-    for await (const { key, value } of everyEntry(storage, "subscription:")) {
+    for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.start)) {
       const sub = readSubscription(value, key, (error) => unreadable(key, error));
       if (sub.deletedAt === undefined) continue;
-      await storage.commit([{ op: "put", key: expiryKey(sub.deletedAt + TOMBSTONE_MS, key), value: "" }]);
+      await storage.commit([
+        { op: "put", key: EXPIRY.key({ at: sub.deletedAt + TOMBSTONE_MS, target: key }), value: "" },
+      ]);
     }
   }
 
@@ -181,8 +183,8 @@ export function createRetention(given: {
         let from = after;
         let limit = PAGE / 10;
         for (let more = true; more && !signal.aborted;) {
-          const row = from === undefined ? undefined : eventKey(keyId, from);
-          const entries = await storage.range(eventsOf(keyId), { after: row, limit });
+          const row = from === undefined ? undefined : EVENT.key({ keyId, ordinal: from });
+          const entries = await storage.range(EVENT.under({ keyId }), { after: row, limit });
           const until = clock.now() - youngestMs;
           const isOld = (one: string): boolean => ordinalTime(one) <= until && (last === undefined || one <= last);
           const old = entries.filter(({ key }) => isOld(ordinalOf(key)));
@@ -204,14 +206,14 @@ export function createRetention(given: {
       const whole = await marks.wholeIsDue(clock.now());
       for await (const rechecks of marks.due(clock.now())) {
         if (signal.aborted) return removed;
-        const keys = rechecks.map(({ keyId, ordinal }) => eventKey(keyId, ordinal));
+        const keys = rechecks.map(({ keyId, ordinal }) => EVENT.key({ keyId, ordinal }));
         const texts = await readTexts(storage, keys);
         const page = texts.flatMap((text, i) => stored(keys[i] as string, text));
         const done = rechecks.map((one) => one.done);
         await paced(() => look(page, options, wide, marks, done, unreadable));
       }
-      for await (const { key: keyRow } of everyEntry(storage, "key:")) {
-        const keyId = parseApiKeyKey(keyRow);
+      for await (const { key: keyRow } of everyEntry(storage, API_KEY.start)) {
+        const keyId = API_KEY.id(keyRow).keyId;
         const youngestMs = Math.max(LEAST_AGE_MS, youngestOf(options, keyId) ?? Infinity);
         const mark = await marks.from(keyId);
         if (youngestMs < Infinity) {
@@ -219,7 +221,7 @@ export function createRetention(given: {
           await walk(keyId, youngestMs, mark);
         }
         if (signal.aborted) return removed;
-        await unlessUnreadable(wide.tidy(keyId, signal), (error) => unreadable(snapshotsOf(keyId), error));
+        await unlessUnreadable(wide.tidy(keyId, signal), (error) => unreadable(SNAPSHOT.under({ keyId }), error));
       }
       metrics?.gauge("retention_lag_seconds", 0);
       if (whole && !signal.aborted) await storage.commit([marks.wholeDone(clock.now())]);

@@ -1,6 +1,6 @@
 /** Runs the scheduled jobs: node-cron reads their schedules (UTC), and each tick runs once over all nodes. */
 import cron, { type ScheduledTask } from "node-cron";
-import { tickKey } from "../model/keys.ts";
+import { TICK } from "../model/schema.ts";
 import { tellTicks } from "../model/ticks.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -33,7 +33,7 @@ export function createJobs(deps: {
 
   /** Claims the tick for this node; false when another node has it. */
   async function won(job: Job, index: string, tick: string): Promise<boolean> {
-    const key = tickKey(`${job.name}.${index}`);
+    const key = TICK.key({ job: `${job.name}.${index}` });
     const last = await storage.getItem(key);
     if (last !== undefined && last >= tick && Date.parse(last) - Date.parse(tick) < WRONG_MS) return false;
     return await tryCommit(storage, [{ op: "put", key, value: tick, if: last ?? null }]);

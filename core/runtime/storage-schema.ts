@@ -1,6 +1,6 @@
 /** Checks the version of the stored records at a start, upgrades an older one and refuses a newer one. */
 import { ConflictError, StartError } from "../model/errors.ts";
-import { FILLING, metaKey } from "../model/keys.ts";
+import { FILLING, META } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { Storage } from "../ports/storage.ts";
  * subscriptions; records of version 1 are read as they are.
  */
 export const SCHEMA = 2;
-const KEY = metaKey("schema");
+const KEY = META.key({ what: "schema" });
 
 /** Steps from each version to the next. Each may be repeated, and runs while no relay serves. */
 type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;

@@ -4,7 +4,7 @@ import { clientKeyAad, clientSecretAad, type Credentials } from "../model/creden
 import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
-import { subscriptionKey } from "../model/keys.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -65,7 +65,7 @@ export function createSigner(
     try {
       return opened(sub, known);
     } catch (cause) {
-      damaged?.(new DamagedRecordError("subscription", "sealed", subscriptionKey(sub.keyId, sub.id), { cause }));
+      damaged?.(new DamagedRecordError("subscription", "sealed", SUBSCRIPTION.key(sub), { cause }));
       throw cause;
     }
   }

@@ -3,7 +3,7 @@
  * by the minute, a day by ten minutes, a week by the hour. A crash loses what was counted since the last write.
  */
 import { randomId } from "../model/ids.ts";
-import { duesOf, STATS, statsKey, statsOf, WHOLE_RELAY, type Grain } from "../model/keys.ts";
+import { DUE, type Grain, STATS, WHOLE_RELAY } from "../model/schema.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -100,7 +100,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       let bucket = one.current.get(grain);
       if (bucket?.at !== from) one.current.set(grain, (bucket = { at: from, tally: tally.newBucket() }));
       tally.addBucket(bucket.tally, delta);
-      rows.put(statsKey(keyId, grain, from, node), tally.encodeBucket(bucket.tally));
+      rows.put(STATS.key({ keyId, grain, at: from, node }), tally.encodeBucket(bucket.tally));
     }
     return one.current.get("1h")?.at !== hour;
   }
@@ -110,7 +110,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   }
 
   async function pending(keyId: string, id: string): Promise<number> {
-    const due = (await storage.range(duesOf(id), { limit: MOST_PENDING })).length;
+    const due = (await storage.range(DUE.under({ subscriptionId: id }), { limit: MOST_PENDING })).length;
     return Math.min(MOST_PENDING, due + ((await deps.waiting?.(keyId, id)) ?? 0));
   }
 
@@ -166,10 +166,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       others = tally.newBucket();
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
       await rows.write();
-      for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain));
+      for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(STATS.under({ keyId, grain }));
       if (clock.monotonic() - sweptAt >= SWEEP_MS) {
         sweptAt = clock.monotonic();
-        await rows.trim(STATS, true);
+        await rows.trim(STATS.start, true);
       }
     } catch (error) {
       log.warn("statistics could not be stored; they are kept for the next time", { error: String(error) });

@@ -1,5 +1,5 @@
 /** What one process counts of a key, or of the whole relay, in memory. */
-import type { Grain } from "../model/keys.ts";
+import { type Grain } from "../model/schema.ts";
 import { newBucket, type StatsBucket } from "./bucket.ts";
 
 export interface Live {

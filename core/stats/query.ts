@@ -1,6 +1,5 @@
 /** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
-import { ordinalOf } from "../model/ids.ts";
-import { deliveriesOf, type Grain, WHOLE_RELAY } from "../model/keys.ts";
+import { DELIVERY, type Grain, WHOLE_RELAY, ordinalOf } from "../model/schema.ts";
 import type { Delivery } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -128,7 +127,7 @@ export function createStatsQuery(deps: {
 
   async function glance(subscription: Subscription, all: StatsBucket): Promise<SubscriptionStats> {
     const { id, keyId } = subscription;
-    const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
+    const [newest] = await storage.range(DELIVERY.under({ subscriptionId: id }), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
     const backlog = await collector.pending(keyId, id);
     return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), last };

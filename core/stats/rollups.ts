@@ -4,7 +4,7 @@
  */
 import { setNewest } from "../model/bounded-map.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
-import { parseStatsKey, statsKey, statsOf, type Grain } from "../model/keys.ts";
+import { type Grain, STATS } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { everyEntry, everyPage } from "../records/every-entry.ts";
@@ -65,10 +65,10 @@ export function createRollups(deps: {
     },
     async read(keyId, grain, first, skip) {
       const buckets = new Map<number, StatsBucket>();
-      const after = statsKey(keyId, grain, first, "");
-      for await (const { key, value } of everyEntry(storage, statsOf(keyId, grain), { after })) {
-        const row = parseStatsKey(key);
-        if (row === undefined || skip(row)) continue;
+      const after = STATS.key({ keyId, grain, at: first, node: "" });
+      for await (const { key, value } of everyEntry(storage, STATS.under({ keyId, grain }), { after })) {
+        const row = STATS.id(key);
+        if (skip(row)) continue;
         const found = buckets.get(row.at) ?? newBucket();
         addBucket(found, decodeBucket(value));
         buckets.set(row.at, found);
@@ -88,6 +88,9 @@ export function createRollups(deps: {
 }
 
 function isOver(key: string, now: number): boolean {
-  const row = parseStatsKey(key);
-  return row !== undefined && row.at < bucketStart(row.grain, now) - GRAINS[row.grain].kept * GRAINS[row.grain].stepMs;
+  const row = STATS.id(key);
+  return (
+    Object.hasOwn(GRAINS, row.grain) &&
+    row.at < bucketStart(row.grain, now) - GRAINS[row.grain].kept * GRAINS[row.grain].stepMs
+  );
 }

@@ -3,7 +3,7 @@
  * between.
  */
 import { ConflictError } from "../model/errors.ts";
-import { expiryKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { COUNT, EXPIRY, SUBSCRIPTION } from "../model/schema.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -29,7 +29,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
 
   /** Returns the tombstone's text while the deletion is not finished. */
   async function endingOf(keyId: string, id: string): Promise<string | undefined> {
-    const key = subscriptionKey(keyId, id);
+    const key = SUBSCRIPTION.key({ keyId, id });
     const [text] = await readTexts(storage, [key]);
     return text !== undefined && readSubscription(text, key).ending === true ? text : undefined;
   }
@@ -39,7 +39,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const began = await endingOf(keyId, id);
       if (began !== undefined) return began;
       const { text, now } = await loadOutlined(storage, keyId, id);
-      const count = await storage.getItem(subscriptionCountKey(keyId));
+      const count = await storage.getItem(COUNT.key({ keyId }));
       const live = await countLive(storage, keyId, count);
       const { headers: _h, clientCertificate: _c, oauth2: _o, disabledReason: _reason, ...rest } = now;
       const at = clock.now();
@@ -47,9 +47,9 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
       const tombstone = encodeSubscription(gone satisfies Subscription);
       await storage.commit([
-        { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
-        { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
-        { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
+        { op: "put", key: SUBSCRIPTION.key({ keyId, id }), value: tombstone, if: text },
+        { op: "put", key: COUNT.key({ keyId }), value: String(Math.max(0, live - 1)), if: count ?? null },
+        { op: "put", key: EXPIRY.key({ at: at + TOMBSTONE_MS, target: SUBSCRIPTION.key({ keyId, id }) }), value: "" },
         endingMark(gone),
         // Of a damaged one nobody knows whether it was ordered.
         ...(await forgetSequences(storage, isOutline(now) ? { ...now, ordered: true, orderBy: "" } : now, at)),
@@ -62,10 +62,10 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     endings?.begin(keyId, id);
-    const { ending: _ending, ...ended } = readSubscription(ending, subscriptionKey(keyId, id));
+    const { ending: _ending, ...ended } = readSubscription(ending, SUBSCRIPTION.key({ keyId, id }));
     const change = {
       op: "put",
-      key: subscriptionKey(keyId, id),
+      key: SUBSCRIPTION.key({ keyId, id }),
       value: encodeSubscription(ended),
       if: ending,
     } as const;

@@ -1,5 +1,5 @@
 /** Checks the fields by which a subscription is ordered, and ends what it holds up when it stops being active. */
-import { expiryKey, passedKeyOf, sequenceKey, sequencesOf } from "../model/keys.ts";
+import { EXPIRY, PASSED, SEQUENCE } from "../model/schema.ts";
 import { MOST_ORDERED, SEQUENCES_EACH } from "../model/order.ts";
 import { type FieldError, invalidFields, Problem } from "../model/problem.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
@@ -36,11 +36,11 @@ export async function forgetSequences(
   { keyId, id, ordered, orderBy }: Pick<Subscription, "keyId" | "id" | "ordered" | "orderBy">,
   at: number,
 ): Promise<readonly Change[]> {
-  const rows = await storage.range(sequencesOf(keyId, id), { limit: SEQUENCES_EACH });
+  const rows = await storage.range(SEQUENCE.under({ keyId, subscriptionId: id }), { limit: SEQUENCES_EACH });
   const now = ordered !== true ? 0 : orderBy === undefined ? 1 : SEQUENCES_EACH;
   const each = new Set(rows.map(({ key }) => key));
-  for (let sequence = 0; sequence < now; sequence++) each.add(sequenceKey(keyId, id, sequence));
+  for (let sequence = 0; sequence < now; sequence++) each.add(SEQUENCE.key({ keyId, subscriptionId: id, sequence }));
   return [...each]
-    .flatMap((key) => [key, passedKeyOf(key)])
-    .map((key) => ({ op: "put", key: expiryKey(at + TOMBSTONE_MS, key), value: "" }));
+    .flatMap((key) => [key, PASSED.key(SEQUENCE.id(key))])
+    .map((key) => ({ op: "put", key: EXPIRY.key({ at: at + TOMBSTONE_MS, target: key }), value: "" }));
 }

@@ -1,6 +1,7 @@
 /** Seals secrets, header values and credentials with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
 import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
+import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -84,7 +85,7 @@ export function createReseal(
   return async (signal) => {
     let sealed = 0;
     const unreadable: string[] = [];
-    for await (const { key, value } of everyEntry(storage, "subscription:")) {
+    for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.start)) {
       signal.throwIfAborted();
       const sub = readSubscription(value, key);
       if (!isLive(sub)) continue;

@@ -1,6 +1,6 @@
 /** Makes the signing secrets of subscriptions, and rotates them. */
 import { randomBytes } from "node:crypto";
-import { overlapKey } from "../model/keys.ts";
+import { OVERLAP } from "../model/schema.ts";
 import { overlapNoticeAt } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
 import { secretAad, type SealedSecret, type Subscription } from "../model/subscription.ts";
@@ -53,7 +53,7 @@ export function rotatedSecret(
 /** The row by which the end of the overlap is reported some time before. */
 const noticeOfOverlap = (keyId: string, id: string, at: number, overlapMs: number): Change => ({
   op: "put",
-  key: overlapKey(overlapNoticeAt(at, overlapMs), keyId, id),
+  key: OVERLAP.key({ at: overlapNoticeAt(at, overlapMs), keyId, subscriptionId: id }),
   value: String(at + overlapMs),
 });
 

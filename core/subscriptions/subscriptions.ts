@@ -1,6 +1,6 @@
 /** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
 import { ordinals, randomId } from "../model/ids.ts";
-import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { API_KEY, COUNT, SUBSCRIPTION } from "../model/schema.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { subscriptionDisabled, type Notice } from "../model/notice.ts";
@@ -121,7 +121,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const id = randomId("sub");
       const secret = rotatedSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
       const made = await retryOnConflict(async () => {
-        const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
+        const [count, known] = await storage.getMany([COUNT.key({ keyId }), API_KEY.key({ keyId })]);
         const live = await countLive(storage, keyId, count);
         if (live >= deps.perKey) {
           const detail = `A key may have at most ${deps.perKey} subscriptions. Delete one first.`;
@@ -145,11 +145,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
         const changes: Change[] = [
-          { op: "put", key: subscriptionKey(keyId, id), value: encodeSubscription(subscription), if: null },
-          { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
+          { op: "put", key: SUBSCRIPTION.key({ keyId, id }), value: encodeSubscription(subscription), if: null },
+          { op: "put", key: COUNT.key({ keyId }), value: String(live + 1), if: count ?? null },
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
         ];
-        if (known === undefined) changes.push({ op: "put", key: apiKeyKey(keyId), value: String(at) });
+        if (known === undefined) changes.push({ op: "put", key: API_KEY.key({ keyId }), value: String(at) });
         await storage.commit(changes);
         return { subscription, secret: secret.plain };
       });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuditAction } from "../../core/model/audit.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
-import { auditKey } from "../../core/model/keys.ts";
+import { AUDIT } from "../../core/model/schema.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
 import { serve } from "./serve.ts";
 import type { Served } from "./serve.ts";
@@ -102,7 +102,7 @@ describe("a search of the audit", () => {
 
 it("a damaged entry stays in its place, and keeps no other from the list", async () => {
   await using own = await serve();
-  const at = (n: number) => auditKey(KEY, ordinalFloor(AT + n));
+  const at = (n: number) => AUDIT.key({ keyId: KEY, ordinal: ordinalFloor(AT + n) });
   const whole = auditChange(KEY, ordinalFloor(AT), { sub: "alice" }, AT, { action: "login", target: "alice" });
   const damaged = ["", "null", '{"at":'].map((value, n) => ({ op: "put", key: at(n + 1), value }) as const);
   await own.path.storage.commit([whole, ...damaged]);

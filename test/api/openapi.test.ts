@@ -2,7 +2,7 @@ import type { KeyStats } from "../../core/stats/query.ts";
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
-import { subscriptionsOf } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { routeShape } from "../../core/limits/route-limits.ts";
 import { defaultRows } from "../../config/limits.ts";
@@ -245,7 +245,7 @@ describe("the refusals that are hard to come by", () => {
     const hooks = "/api-keys/key_damaged/webhooks";
     const made = await api.ask("POST", hooks, { body: HOOK });
     const { id } = made.json.data as unknown as { id: string };
-    const [row] = await storage.range(subscriptionsOf("key_damaged"));
+    const [row] = await storage.range(SUBSCRIPTION.under({ keyId: "key_damaged" }));
     await storage.commit([{ op: "put", key: row?.key as string, value: "damaged" }]);
     const event = { event: { type: "deposit:paid", data: {} } };
     const asked = { "/test": {}, "/filter/test": event, "/transform/test": event, "/rotate-secret": {} };

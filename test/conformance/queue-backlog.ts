@@ -1,6 +1,6 @@
 /** Laws of the window: storage is the truth, the queue holds the next of it, and no backlog can fill it. */
 import { expect } from "vitest";
-import { dueKey } from "../../core/model/keys.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "./queue.ts";
@@ -17,7 +17,7 @@ async function drain(storage: Storage, each?: (leases: readonly Lease[]) => Prom
     const leases = await claim(storage.queue, { limit: 512, perSubscription: 512 });
     idle = leases.length === 0 ? idle + 1 : 0;
     if (leases.length === 0) await storage.queue.sweep();
-    seen.push(...leases.map(dueKey));
+    seen.push(...leases.map((due) => DUE.key(due)));
     await Promise.all(leases.map((lease) => storage.queue.settle(lease, [endOf(lease)])));
     await each?.(leases);
   }
@@ -40,10 +40,10 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
       expect(await storage.queue.sweep()).toBe(4);
       expect(await storage.queue.sweep()).toBe(0);
       const found = await claim(storage.queue);
-      expect([lease, ...found].map(dueKey).toSorted()).toEqual(
+      expect([lease, ...found].map((due) => DUE.key(due)).toSorted()).toEqual(
         [told, ...untold]
           .filter(({ dueAt }) => dueAt <= now())
-          .map(dueKey)
+          .map((due) => DUE.key(due))
           .toSorted(),
       );
     },
@@ -58,12 +58,12 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
       await enqueue(storage, ...dues);
       const leases = await claim(storage.queue, { limit: 10 });
       for (const lease of leases.slice(0, 3)) await storage.queue.settle(lease, [endOf(lease)]);
-      const ended = new Set(leases.slice(0, 3).map(dueKey));
+      const ended = new Set(leases.slice(0, 3).map((due) => DUE.key(due)));
       const again = await reopen(storage);
       await harness.lapse?.(again);
       await again.queue.sweep();
-      const left = dues.map(dueKey).filter((key) => !ended.has(key));
-      expect((await claim(again.queue)).map(dueKey).toSorted()).toEqual(left.toSorted());
+      const left = dues.map((due) => DUE.key(due)).filter((key) => !ended.has(key));
+      expect((await claim(again.queue)).map((due) => DUE.key(due)).toSorted()).toEqual(left.toSorted());
     },
     "reopen",
   );
@@ -80,8 +80,8 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
       const first = await claim(storage.queue, { limit: 4 });
       expect(first.filter(({ subscriptionId }) => subscriptionId === "sub_live")).toHaveLength(2);
       // Oldest first, from the first line on.
-      expect(first.filter(({ subscriptionId }) => subscriptionId === "sub_dead").map(dueKey)).toEqual(
-        dead.slice(0, 2).map(dueKey),
+      expect(first.filter(({ subscriptionId }) => subscriptionId === "sub_dead").map((due) => DUE.key(due))).toEqual(
+        dead.slice(0, 2).map((due) => DUE.key(due)),
       );
       for (const lease of first) await storage.queue.settle(lease, [endOf(lease)]);
       const late: Due[] = [];
@@ -93,7 +93,7 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
         await enqueue(storage, fresh);
       });
       expect(seen.length).toBe(backlog - 2 + late.length);
-      expect(new Set(seen)).toEqual(new Set([...dead.slice(2), ...late].map(dueKey)));
+      expect(new Set(seen)).toEqual(new Set([...dead.slice(2), ...late].map((due) => DUE.key(due))));
       expect(await storage.getKeys("due:", {})).toEqual([]);
       expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
     },
@@ -126,7 +126,7 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
       expect(await claimOne(storage.queue)).toMatchObject({ subscriptionId: "sub_new" });
       await harness.clock.advance(60_000 + backlog);
       const seen = await drain(storage);
-      expect(new Set(seen)).toEqual(new Set([...later].map(dueKey)));
+      expect(new Set(seen)).toEqual(new Set([...later].map((due) => DUE.key(due))));
       expect(seen.length).toBe(later.length);
     },
     "slow",

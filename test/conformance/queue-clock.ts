@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { Due } from "../../core/model/delivery.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
-import { dueKey } from "../../core/model/keys.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { claim, due, enqueue, lineOf } from "./queue.ts";
 import type { Bench } from "./storage.ts";
@@ -24,7 +24,7 @@ const retry = (sub: string, n: number, triedAt: number, waitMs: number): Due =>
   due(sub, n, triedAt + waitMs, { attempts: 1, waitMs });
 
 const written = (ms: number): string => `${ms < 0 ? "back" : "forwards"} by ${Math.abs(ms) / SECOND} s`;
-const keys = (dues: readonly Due[]): readonly string[] => dues.map(dueKey).toSorted();
+const keys = (dues: readonly Due[]): readonly string[] => dues.map((due) => DUE.key(due)).toSorted();
 
 export function clockLaws({ open, reopen, law, harness }: Bench): void {
   const { clock } = harness;

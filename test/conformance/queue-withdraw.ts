@@ -1,14 +1,15 @@
 /** The law of `Queue.withdraw`: a line is moved or ended by hand, but never from under a node that has leased it. */
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
-import { dueKey, dueValue } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "./queue.ts";
 import type { Bench } from "./storage.ts";
 
 /** Deletes the line as it was read. */
-const dropOf = (one: Due): Change => ({ op: "delete", key: dueKey(one), if: dueValue(one) });
+const dropOf = (one: Due): Change => ({ op: "delete", key: DUE.key(one), if: dueValue(one) });
 
 const moveOf = (from: Due, to: Due): readonly Change[] => [dropOf(from), lineOf(to)];
 
@@ -23,7 +24,7 @@ export function withdrawLaws({ open, second, law, harness }: Bench): void {
     await enqueue(storage, gone, stays);
     expect(await storage.queue.withdraw(gone, [dropOf(gone)])).toBe(true);
     expect(await claimOne(storage.queue)).toMatchObject(stays);
-    expect(await keys(storage)).toEqual([dueKey(stays)]);
+    expect(await keys(storage)).toEqual([DUE.key(stays)]);
     await storage.queue.sweep();
     expect(await claim(storage.queue)).toEqual([]);
     expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 1 });
@@ -49,7 +50,7 @@ export function withdrawLaws({ open, second, law, harness }: Bench): void {
     await enqueue(storage, one);
     const lease = await claimOne(storage.queue);
     expect(await storage.queue.withdraw(one, [dropOf(one)])).toBe(false);
-    expect(await keys(storage)).toEqual([dueKey(one)]);
+    expect(await keys(storage)).toEqual([DUE.key(one)]);
     expect(await storage.queue.extend(lease)).toBe(true);
     const keep = due("a", 1, now() + 10_000, { attempts: 1 });
     await storage.queue.settle(lease, [endOf(one), lineOf(keep)], { keep });
@@ -70,7 +71,7 @@ export function withdrawLaws({ open, second, law, harness }: Bench): void {
     for (const line of [one, unknown])
       await expect(storage.queue.withdraw(line, [dropOf(line), wrong])).rejects.toBeInstanceOf(ConflictError);
     const claimed = [...(await claim(storage.queue)), ...(await claim(storage.queue))];
-    expect(claimed.map(dueKey).toSorted()).toEqual([one, unknown].map(dueKey));
+    expect(claimed.map((due) => DUE.key(due)).toSorted()).toEqual([one, unknown].map((due) => DUE.key(due)));
   });
 
   law("and a claim at the same time never both get a line", async () => {
@@ -79,11 +80,11 @@ export function withdrawLaws({ open, second, law, harness }: Bench): void {
     await enqueue(storage, ...lines);
     const withdrawn = lines.map((line) => storage.queue.withdraw(line, [dropOf(line)]));
     const claimed: string[] = [];
-    for (let i = 0; i < 5; i++) claimed.push(...(await claim(storage.queue, { limit: 10 })).map(dueKey));
+    for (let i = 0; i < 5; i++) claimed.push(...(await claim(storage.queue, { limit: 10 })).map((due) => DUE.key(due)));
     const got = await Promise.all(withdrawn);
-    const taken = lines.filter((_, n) => got[n]).map(dueKey);
-    claimed.push(...(await claim(storage.queue, { limit: 40 })).map(dueKey));
-    expect([...taken, ...claimed].toSorted()).toEqual(lines.map(dueKey).toSorted());
+    const taken = lines.filter((_, n) => got[n]).map((due) => DUE.key(due));
+    claimed.push(...(await claim(storage.queue, { limit: 40 })).map((due) => DUE.key(due)));
+    expect([...taken, ...claimed].toSorted()).toEqual(lines.map((due) => DUE.key(due)).toSorted());
     expect(new Set(await keys(storage))).toEqual(new Set(claimed));
   });
 

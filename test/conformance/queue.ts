@@ -1,7 +1,8 @@
 /** The law of a storage's queue: leases, tokens, order, fairness, and that losing it loses nothing. */
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
-import { dueKey, dueValue } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { backlogLaws } from "./queue-backlog.ts";
@@ -22,8 +23,8 @@ export const due = (sub: string, n: number, dueAt: number, more: Partial<Due> = 
   ...more,
 });
 
-export const lineOf = (one: Due): Change => ({ op: "put", key: dueKey(one), value: dueValue(one) });
-export const endOf = (one: Due): Change => ({ op: "delete", key: dueKey(one) });
+export const lineOf = (one: Due): Change => ({ op: "put", key: DUE.key(one), value: dueValue(one) });
+export const endOf = (one: Due): Change => ({ op: "delete", key: DUE.key(one) });
 
 /** Commits the lines and tells the queue, as intake does. */
 export async function enqueue(storage: Storage, ...dues: readonly Due[]): Promise<void> {
@@ -66,14 +67,14 @@ export function queueLaws(bench: Bench): void {
     expect(lease.token).not.toBe("");
     expect(await claim(storage.queue)).toEqual([]);
     expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 1 });
-    expect(await storage.getItem(dueKey(lease))).toBe(dueValue(one));
+    expect(await storage.getItem(DUE.key(lease))).toBe(dueValue(one));
   });
 
   law("leases a line whose text is damaged as such, so that its delivery comes to an end", async () => {
     const storage = await open();
     const one = due("a", 1, now() - 5);
     for (const damaged of ["", "torn", "key:1 0 0", "key:1 0 x 0"]) {
-      await storage.commit([{ op: "put", key: dueKey(one), value: damaged }]);
+      await storage.commit([{ op: "put", key: DUE.key(one), value: damaged }]);
       await storage.queue.sweep();
       const lease = await claimOne(storage.queue);
       expect(lease).toMatchObject({
@@ -82,8 +83,8 @@ export function queueLaws(bench: Bench): void {
         dueAt: one.dueAt,
         damaged,
       });
-      await storage.queue.settle(lease, [{ op: "delete", key: dueKey(lease), if: dueValue(lease) }]);
-      expect(await storage.getItem(dueKey(one))).toBeUndefined();
+      await storage.queue.settle(lease, [{ op: "delete", key: DUE.key(lease), if: dueValue(lease) }]);
+      expect(await storage.getItem(DUE.key(one))).toBeUndefined();
     }
   });
 
@@ -164,7 +165,7 @@ export function queueLaws(bench: Bench): void {
     await enqueue(storage, due("a", 1, now()));
     const lease = await claimOne(storage.queue);
     await storage.queue.settle(lease, [endOf(lease), { op: "put", key: "delivery:sub_a:1", value: "delivered" }]);
-    expect(await storage.getMany([dueKey(lease), "delivery:sub_a:1"])).toEqual([undefined, "delivered"]);
+    expect(await storage.getMany([DUE.key(lease), "delivery:sub_a:1"])).toEqual([undefined, "delivered"]);
     expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
     expect(await storage.queue.extend(lease)).toBe(false);
     await lost(storage.queue.settle(lease, [{ op: "put", key: "delivery:sub_a:1", value: "twice" }]));
@@ -183,7 +184,7 @@ export function queueLaws(bench: Bench): void {
     expect(again).toMatchObject(next);
     expect(again.token).not.toBe(lease.token);
     await lost(storage.queue.settle(lease, [endOf(next)]));
-    expect(await storage.getItem(dueKey(next))).toBe(dueValue(next));
+    expect(await storage.getItem(DUE.key(next))).toBe(dueValue(next));
   });
 
   law("settles and keeps the lease: its line is the new one, and nobody else gets it", async () => {
@@ -232,7 +233,7 @@ export function queueLaws(bench: Bench): void {
       await lost(storage.queue.settle(forged, [endOf(lease)]));
       await storage.queue.release(forged);
     }
-    expect(await storage.getItem(dueKey(lease))).toBe(dueValue(lease));
+    expect(await storage.getItem(DUE.key(lease))).toBe(dueValue(lease));
     await storage.queue.settle({ ...lease }, [endOf(lease)]);
   });
 
@@ -245,7 +246,7 @@ export function queueLaws(bench: Bench): void {
     await lost(storage.queue.settle(lease, [endOf(lease)]));
     const again = await claimOne(storage.queue);
     expect(again).toMatchObject({ attempts: 2, dueAt: now() - 5 });
-    expect(await storage.getItem(dueKey(again))).toBe(dueValue(again));
+    expect(await storage.getItem(DUE.key(again))).toBe(dueValue(again));
   });
 
   law("gives back for later: not claimed before, and the lease still names the stored line", async () => {
@@ -258,7 +259,7 @@ export function queueLaws(bench: Bench): void {
     expect(await claim(storage.queue)).toEqual([]);
     await harness.clock.advance(1);
     const again = await claimOne(storage.queue);
-    expect(dueKey(again)).toBe(dueKey(one));
+    expect(DUE.key(again)).toBe(DUE.key(one));
     await storage.queue.settle(again, [endOf(again)]);
     expect(await storage.range("due:")).toEqual([]);
   });
@@ -333,7 +334,7 @@ export function queueLaws(bench: Bench): void {
     expect(await storage.queue.extend(a)).toBe(false);
     await lost(storage.queue.settle(a, [endOf(a)]));
     await storage.queue.release(a);
-    expect(await storage.getItem(dueKey(a))).toBe(dueValue(a));
+    expect(await storage.getItem(DUE.key(a))).toBe(dueValue(a));
     expect(await storage.queue.extend(b)).toBe(true);
     expect(names(await claim(storage.queue))).toEqual(["b2"]);
     await storage.queue.settle(b, [endOf(b)]);
@@ -372,7 +373,7 @@ export function queueLaws(bench: Bench): void {
     await storage.queue.cancel("sub_a");
     const left = new Set(await storage.getKeys("due:", {}));
     const ends = await Promise.all(settling);
-    for (const [i, lease] of leases.entries()) expect(ends[i]).toBe(left.has(dueKey(lease)) ? "lost" : "settled");
+    for (const [i, lease] of leases.entries()) expect(ends[i]).toBe(left.has(DUE.key(lease)) ? "lost" : "settled");
     expect(new Set(await storage.getKeys("due:", {}))).toEqual(left);
   });
 

@@ -1,6 +1,7 @@
 /** Laws of size: the largest commit that intake can make is taken, alone and beside its like, wholly or not at all. */
 import { expect } from "vitest";
-import { dueKey, dueValue, eventKey } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE, EVENT } from "../../core/model/schema.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import type { Bench } from "./storage.ts";
 
@@ -24,10 +25,10 @@ function batch(n: number, subscriptions: number, dueAt: number): Batch {
   for (let i = 0; i < EVENTS; i++) {
     const ordinal = `01k${String(i).padStart(23, "0")}`;
     changes.push({ op: "put", key: `eventid:${keyId}:own-${i}`, value: ordinal, if: null });
-    changes.push({ op: "put", key: eventKey(keyId, ordinal), value: `${i}${value}`, if: null });
+    changes.push({ op: "put", key: EVENT.key({ keyId, ordinal }), value: `${i}${value}`, if: null });
     for (const subscriptionId of subs) {
       const due = { subscriptionId, keyId, ordinal, dueAt, generation: 0, cycle: 0, attempts: 0 };
-      changes.push({ op: "put", key: dueKey(due), value: dueValue(due) });
+      changes.push({ op: "put", key: DUE.key(due), value: dueValue(due) });
     }
   }
   return { keyId, subs, changes };

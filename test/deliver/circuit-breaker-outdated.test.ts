@@ -1,7 +1,7 @@
 // What one node remembers of a receiver, against what storage knows: nothing that is out of date ends a subscription.
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { healthKey } from "../../core/model/keys.ts";
+import { HEALTH as STREAK } from "../../core/model/schema.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,7 +23,9 @@ const isActive = async (test: TestPath, id: string): Promise<boolean> =>
 it("a row that a node left behind neither disables nor pauses a subscription that has succeeded since", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
-  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  await test.storage.commit([
+    { op: "put", key: STREAK.key({ subscriptionId: id }), value: String(test.clock.now() - 6 * DAY_MS) },
+  ]);
   const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
   await using _ = other;
   other.parts.dispatcher.start();
@@ -39,7 +41,9 @@ it("a row that a node left behind neither disables nor pauses a subscription tha
 it("a row by a clock that was ahead does not either", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
-  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() + 30 * DAY_MS) }]);
+  await test.storage.commit([
+    { op: "put", key: STREAK.key({ subscriptionId: id }), value: String(test.clock.now() + 30 * DAY_MS) },
+  ]);
   await test.parts.circuitBreaker.start();
   await test.clock.advance(6 * DAY_MS);
   const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
@@ -56,9 +60,11 @@ it("a row by a clock that was ahead does not either", async () => {
 it("a row that was taken away meanwhile does not either", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
-  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  await test.storage.commit([
+    { op: "put", key: STREAK.key({ subscriptionId: id }), value: String(test.clock.now() - 6 * DAY_MS) },
+  ]);
   await test.start();
-  await test.storage.commit([{ op: "delete", key: healthKey(id) }]);
+  await test.storage.commit([{ op: "delete", key: STREAK.key({ subscriptionId: id }) }]);
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(true);
   expect(test.parts.circuitBreaker.state(id)).toMatchObject({ failures: 1 });
@@ -67,7 +73,9 @@ it("a row that was taken away meanwhile does not either", async () => {
 it("what only failed for five days is disabled after a restart, at its first failure", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
-  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  await test.storage.commit([
+    { op: "put", key: STREAK.key({ subscriptionId: id }), value: String(test.clock.now() - 6 * DAY_MS) },
+  ]);
   await test.start();
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(false);
@@ -76,7 +84,9 @@ it("what only failed for five days is disabled after a restart, at its first fai
 it("the days in which no relay was at work do not count, nor does a clock that is ahead at the start", async () => {
   await using before = await testPath(OPTIONS);
   const id = await before.subscribe();
-  await before.storage.commit([{ op: "put", key: healthKey(id), value: String(before.clock.now()) }]);
+  await before.storage.commit([
+    { op: "put", key: STREAK.key({ subscriptionId: id }), value: String(before.clock.now()) },
+  ]);
   await before.start();
   await deliver(before, 500);
   await before.clock.advance(DAY_MS);

@@ -5,7 +5,7 @@ import { decodeDelivery, encodeDelivery, parseFailed } from "../../core/records/
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { decodeEvent } from "../../core/model/event.ts";
-import { deliveriesOf, deliveryKey, eventKey, failedKey } from "../../core/model/keys.ts";
+import { DELIVERY, EVENT, FAILED } from "../../core/model/schema.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { testClock } from "../support/clock.ts";
@@ -115,7 +115,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(
         events
           .filter(({ damaged }) => damaged)
-          .map(({ event }) => eventKey("key_1", event.ordinal))
+          .map(({ event }) => EVENT.key({ keyId: "key_1", ordinal: event.ordinal }))
           .toSorted(),
       ).toEqual([...good.keys()].toSorted());
       const { faults } = await verifyStorage(storage);
@@ -172,15 +172,19 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const ids: string[] = [];
     for (let n = 0; n < 12; n++) ids.push(await test.publish("deposit:paid", { data: n }));
     await test.whenSent(12);
-    await expect.poll(async () => (await storage.range(deliveriesOf(sub))).length, PATIENCE).toBe(12);
-    const rows = await storage.range(deliveriesOf(sub));
+    await expect
+      .poll(async () => (await storage.range(DELIVERY.under({ subscriptionId: sub }))).length, PATIENCE)
+      .toBe(12);
+    const rows = await storage.range(DELIVERY.under({ subscriptionId: sub }));
     for (const [n, { key, value }] of rows.entries()) {
       if (n % 2 === 0) await put(storage, key, n === 0 ? "torn" : flipped(value, bits(1)[0] as number));
     }
     test.otherwise = replied(200);
     await settled(test);
 
-    const ends = (await storage.range(deliveriesOf(sub))).map(({ value, key }) => decodeDelivery(value, key));
+    const ends = (await storage.range(DELIVERY.under({ subscriptionId: sub }))).map(({ value, key }) =>
+      decodeDelivery(value, key),
+    );
     expect(ends.map(({ status, reason }) => reason ?? status)).toEqual(
       rows.map((_, n) => (n % 2 === 0 ? "record_damaged" : "delivered")),
     );
@@ -205,7 +209,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     await settled(test);
     await test.parts.replay.event("key_1", ids[0] as string, { force: true });
     await settled(test);
-    for (const prefix of ["attempts:", deliveriesOf(sub)]) {
+    for (const prefix of ["attempts:", DELIVERY.under({ subscriptionId: sub })]) {
       const [row] = await storage.range(prefix, { limit: 1, reverse: prefix !== "attempts:" });
       await put(storage, row?.key ?? "", flipped(row?.value ?? "", bits(1)[0] as number));
     }
@@ -294,11 +298,11 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       await test.start();
       await settled(test);
       expect(sentIds(test).toSorted()).toEqual([id, other].toSorted());
-      const key = deliveryKey(sub, ordinalIn(event?.key ?? ""));
+      const key = DELIVERY.key({ subscriptionId: sub, ordinal: ordinalIn(event?.key ?? "") });
       const record = decodeDelivery((await storage.getItem(key)) ?? "", key);
       const failed = { ...record, status: "failed", reason: "exhausted" } as const;
       await put(storage, key, JSON.stringify(failed));
-      await put(storage, failedKey(sub, record.ordinal), "key_1 1 exhausted 0");
+      await put(storage, FAILED.key({ subscriptionId: sub, ordinal: record.ordinal }), "key_1 1 exhausted 0");
       await test.parts.replay.event("key_1", id);
       await settled(test);
       const text = (await storage.getItem(key)) ?? "";

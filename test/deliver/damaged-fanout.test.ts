@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { deliveryKey, eventKey, FANOUT_LINES, isFanoutQueue } from "../../core/model/keys.ts";
+import { DELIVERY, EVENT, FANOUT_LINES, isFanoutQueue } from "../../core/model/schema.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { testClock } from "../support/clock.ts";
@@ -121,13 +121,15 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const [damaged = "", sound = ""] = lines.map(({ key }) => key.split(":").at(-1) as string);
     await storage.commit([
       ...lines.map(({ key }) => ({ op: "put", key, value: "torn" }) as const),
-      { op: "put", key: eventKey("key_1", damaged), value: "torn" },
+      { op: "put", key: EVENT.key({ keyId: "key_1", ordinal: damaged }), value: "torn" },
       // A delivery that was made, and is deleted by now.
-      { op: "delete", key: deliveryKey(ids[2] as string, sound) },
+      { op: "delete", key: DELIVERY.key({ subscriptionId: ids[2] as string, ordinal: sound }) },
     ]);
 
     const after = await goOn();
-    const ended = await Promise.all(ids.map((id) => after.storage.getItem(deliveryKey(id, damaged))));
+    const ended = await Promise.all(
+      ids.map((id) => after.storage.getItem(DELIVERY.key({ subscriptionId: id, ordinal: damaged }))),
+    );
     const failed = ended.map((text) => text?.includes("record_damaged"));
     expect(failed).toEqual(ids.map((_, i) => i >= WRITTEN));
     const sent = [...ofEach(before), ...ofEach(after)];

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { problemOf } from "../../core/api/http/reply.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Log, Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
@@ -83,7 +83,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const bad = await before.subscribe();
     const good = await before.subscribe(["deposit:paid"], "key_1", "https://good.example/hook");
     const waiting = await before.publish();
-    const key = subscriptionKey("key_1", bad);
+    const key = SUBSCRIPTION.key({ keyId: "key_1", id: bad });
     const text = (await storage.getItem(key)) as string;
     await put(storage, key, damage(text));
 
@@ -139,7 +139,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const before = await relay();
     const ids: string[] = [];
     for (let n = 0; n < 6; n++) ids.push(await before.subscribe());
-    const key = subscriptionKey("key_1", ids[2] as string);
+    const key = SUBSCRIPTION.key({ keyId: "key_1", id: ids[2] as string });
     await put(storage, key, "\u0000");
     const test = await relay({ fanout: { perEvent: 3 } });
     await test.publish();
@@ -156,7 +156,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const before = await relay();
     const bad = await before.subscribe();
     await before.subscribe(["deposit:paid"], "key_1", "https://good.example/hook");
-    const key = subscriptionKey("key_1", bad);
+    const key = SUBSCRIPTION.key({ keyId: "key_1", id: bad });
     const text = (await storage.getItem(key)) as string;
     const whole = decodeSubscription(text, key);
     const secrets = whole.secrets.map((secret) => ({ ...secret, sealed: secret.sealed.replace(/[^A]/, "A") }));
@@ -204,7 +204,7 @@ describe("on unstorage(), whose items are torn", () => {
     }
     const [bad, good, due] = ids as [string, string, string];
     const [line] = await storage.range(`due:${due}:`);
-    const key = subscriptionKey("key_1", bad);
+    const key = SUBSCRIPTION.key({ keyId: "key_1", id: bad });
     await tear(driver, [key, line?.key ?? ""]);
     storage = await open();
     const { metrics, log, count } = watching();

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createEventCache } from "../../core/deliver/event-cache.ts";
 import { deliveryBody, encodeEvent, type RelayEvent } from "../../core/model/event.ts";
-import { eventKey } from "../../core/model/keys.ts";
+import { EVENT } from "../../core/model/schema.ts";
 import { ordinals } from "../../core/model/ids.ts";
 
 const AT = Date.UTC(2026, 0, 1);
@@ -17,7 +17,7 @@ function made(subscriptionIds: readonly string[], data = "1"): RelayEvent {
 
 /** A cache over a storage that has all of these, and the keys that were read from it. */
 function opened(maxBytes: number, events: readonly RelayEvent[]) {
-  const rows = new Map(events.map((event) => [eventKey(event.keyId, event.ordinal), encodeEvent(event)]));
+  const rows = new Map(events.map((event) => [EVENT.key(event), encodeEvent(event)]));
   const reads: string[] = [];
   const storage = {
     getItem: async (key: string) => {
@@ -55,7 +55,9 @@ describe("the cache of accepted events", () => {
     const held = events.length - reads.length;
     expect(held).toBeGreaterThanOrEqual(85);
     expect(held).toBeLessThanOrEqual(100);
-    expect(reads[0]).toBe(eventKey("key_1", (events[events.length - held - 1] as RelayEvent).ordinal));
+    expect(reads[0]).toBe(
+      EVENT.key({ keyId: "key_1", ordinal: (events[events.length - held - 1] as RelayEvent).ordinal }),
+    );
   });
 
   it("holds the newest even where it alone is too large", async () => {

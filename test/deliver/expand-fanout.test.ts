@@ -1,7 +1,7 @@
 // The deliveries of wide events are written in pages: what a page meets on its way.
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { isFanoutQueue } from "../../core/model/keys.ts";
+import { isFanoutQueue } from "../../core/model/schema.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import type { TestPath } from "../support/path.ts";

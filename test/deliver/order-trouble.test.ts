@@ -1,7 +1,7 @@
 // What could make an ordered subscription wait for ever: damage, settings that change, and crashes in between.
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
-import { deliveryKey, heldKey, passedKey, sequenceKey, subscriptionKey } from "../../core/model/keys.ts";
+import { DELIVERY, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
@@ -106,7 +106,7 @@ describe("what waits behind a held delivery goes on", () => {
   it("and ends, when a crash came between the disabling and that", async () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
-    const key = subscriptionKey("key_1", sub);
+    const key = SUBSCRIPTION.key({ keyId: "key_1", id: sub });
     const known = decodeSubscription((await test.storage.getItem(key)) ?? "", key);
     const disabled = { ...known, status: "disabled", generation: known.generation + 1 } as const;
     await test.storage.commit([{ op: "put", key, value: encodeSubscription(disabled) }]);
@@ -121,7 +121,7 @@ describe("what waits behind a held delivery goes on", () => {
   it("also when the row that holds it up is damaged: a skip is enough", async () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
-    await damage(test, heldKey(sub, 0));
+    await damage(test, HELD.key({ subscriptionId: sub, sequence: 0 }));
     expect((await heldOfSubscription(test.storage, sub))[0]?.row).toBeUndefined();
     await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
     await test.whenSent(3);
@@ -136,7 +136,7 @@ describe("a damaged row of an ordered subscription", () => {
     const { test, sub } = await orderedPath();
     await using _ = test;
     const first = await publishAll(test, 3);
-    await damage(test, sequenceKey("key_1", sub, 0));
+    await damage(test, SEQUENCE.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
     expect(await countWaiting(test.storage, "key_1")).toBe(2);
     const second = await publishAll(test, 3);
     expect(await faults(test)).toEqual([]);
@@ -151,7 +151,7 @@ describe("a damaged row of an ordered subscription", () => {
     const { test, sub } = await orderedPath();
     await using _ = test;
     const made = await publishAll(test, 2);
-    await damage(test, sequenceKey("key_1", sub, 0));
+    await damage(test, SEQUENCE.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
     await test.start();
     await test.whenSent(2);
     await settle(test);
@@ -169,7 +169,7 @@ describe("a damaged row of an ordered subscription", () => {
     await test.publish();
     await test.whenSent(1);
     await settle(test);
-    await damage(test, passedKey("key_1", sub, 0));
+    await damage(test, PASSED.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
     expect(await countWaiting(test.storage)).toBe(0);
     test.answers = [replied(200)];
     await publishAll(test, 3);
@@ -198,7 +198,7 @@ describe("a damaged row of an ordered subscription", () => {
     const waits = await only(test, "waiting:");
     const ordinal = waits.split(":")[4] as string;
     await damage(test, waits);
-    await damage(test, deliveryKey(sub, ordinal));
+    await damage(test, DELIVERY.key({ subscriptionId: sub, ordinal }));
     await test.start();
     await test.whenSent(2);
     await settle(test);
@@ -213,7 +213,7 @@ describe("a damaged row of an ordered subscription", () => {
     const made = await publishAll(test, 3);
     const due = await only(test, "due:");
     await damage(test, due);
-    await damage(test, deliveryKey(sub, due.split(":")[3] as string));
+    await damage(test, DELIVERY.key({ subscriptionId: sub, ordinal: due.split(":")[3] as string }));
     await test.start();
     // The queue knows the line as it was; the next sweep finds it as it is.
     for (let n = 0; n < 5 && test.sent.length < 2; n++) await test.clock.advance(SWEEP_MS);
@@ -239,7 +239,9 @@ describe("an ordered subscription that is deleted", () => {
     await settle(test);
     await test.parts.subscriptions.remove("key_1", sub, ACTOR);
     // As an event does that was being accepted meanwhile.
-    await test.storage.commit([{ op: "put", key: sequenceKey("key_1", sub, 15), value: "any" }]);
+    await test.storage.commit([
+      { op: "put", key: SEQUENCE.key({ keyId: "key_1", subscriptionId: sub, sequence: 15 }), value: "any" },
+    ]);
     await test.clock.advance(31 * 86_400_000);
     await test.clock.advance(SWEEP_MS);
     expect(await test.storage.range("sequence:")).toEqual([]);

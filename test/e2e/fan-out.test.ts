@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../../core/model/keys.ts";
+import { API_KEY, COUNT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -42,9 +42,9 @@ async function fill(keyId: string, count: number, url: string): Promise<void> {
   const put = (key: string, value: string): Change => ({ op: "put", key, value });
   for (let from = 0; from < count; from += 1_000) {
     const page = made.slice(from, from + 1_000);
-    await storage.commit(page.map((sub) => put(subscriptionKey(keyId, sub.id), JSON.stringify(sub))));
+    await storage.commit(page.map((sub) => put(SUBSCRIPTION.key({ keyId, id: sub.id }), JSON.stringify(sub))));
   }
-  await storage.commit([put(subscriptionCountKey(keyId), String(count)), put(apiKeyKey(keyId), String(Date.now()))]);
+  await storage.commit([put(COUNT.key({ keyId }), String(count)), put(API_KEY.key({ keyId }), String(Date.now()))]);
   await storage.dispose();
 }
 

@@ -1,7 +1,7 @@
 // The order of checks: of any two things that are wrong with a request, the earlier one is answered.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { subscriptionCountKey } from "../../core/model/keys.ts";
+import { COUNT } from "../../core/model/schema.ts";
 import type { ProblemCode } from "../../core/model/problem.ts";
 import { HOOK, serve } from "../api/serve.ts";
 import type { Served } from "../api/serve.ts";
@@ -63,7 +63,7 @@ beforeAll(async () => {
   api = await serve({ rows, registerUrl: register });
   id = ((await api.ask("POST", "/api-keys/key_1/webhooks", { body: HOOK })).json.data as unknown as { id: string }).id;
   const { storage } = api.path;
-  await storage.commit([{ op: "put", key: subscriptionCountKey("key_full"), value: "1000" }]);
+  await storage.commit([{ op: "put", key: COUNT.key({ keyId: "key_full" }), value: "1000" }]);
   const commit = storage.commit.bind(storage);
   storage.commit = (changes) => (broken ? Promise.reject(new StorageError("unavailable", "not now")) : commit(changes));
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { request } from "undici";
 import { describe, expect, it, vi } from "vitest";
 import { createReseal } from "../../core/subscriptions/reseal.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { clientKeyAad, clientSecretAad } from "../../core/model/credentials.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
@@ -257,7 +257,7 @@ describe("sealing anew", () => {
     const put = (id: string, byte: number): void => {
       const sealed = sealer(byte).seal("whsec_x", secretAad("k", id, 1));
       const secrets = [{ version: 1, sealed, createdAt: 0 }];
-      store.rows.set(subscriptionKey("k", id), JSON.stringify({ id, ...WHOLE, secrets }));
+      store.rows.set(SUBSCRIPTION.key({ keyId: "k", id }), JSON.stringify({ id, ...WHOLE, secrets }));
     };
     put("sub_old", 1);
     put("sub_new", 2);
@@ -268,7 +268,7 @@ describe("sealing anew", () => {
     expect(store.commits).toHaveLength(1);
     expect(await reseal(signal)).toEqual({ sealed: 0, unreadable: ["sub_lost"] });
     const alone = sealer(2);
-    const { secrets } = JSON.parse(store.rows.get(subscriptionKey("k", "sub_old")) as string);
+    const { secrets } = JSON.parse(store.rows.get(SUBSCRIPTION.key({ keyId: "k", id: "sub_old" })) as string);
     expect(alone.open(secrets[0].sealed, secretAad("k", "sub_old", 1))).toBe("whsec_x");
   });
 
@@ -276,7 +276,7 @@ describe("sealing anew", () => {
     const keys = makeKeys({ master: key(2), signing: key(9), publishToken: "t", older: [key(1)] });
     const before = makeKeys({ master: key(1), signing: key(9), publishToken: "t" });
     const store = shelf();
-    const place = subscriptionKey("k", "sub_1");
+    const place = SUBSCRIPTION.key({ keyId: "k", id: "sub_1" });
     const record = {
       id: "sub_1",
       ...WHOLE,
@@ -296,7 +296,7 @@ describe("sealing anew", () => {
   it("never undoes a change that came between", async () => {
     const keys = makeKeys({ master: key(2), signing: key(9), publishToken: "t", older: [key(1)] });
     const store = shelf();
-    const place = subscriptionKey("k", "sub_1");
+    const place = SUBSCRIPTION.key({ keyId: "k", id: "sub_1" });
     const record = (url: string) =>
       JSON.stringify({
         id: "sub_1",

@@ -9,7 +9,8 @@ import type { Delivery } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
-import { attemptsKey, deliveryKey, dueKey, dueValue, eventKey, subscriptionKey } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { ATTEMPTS, DELIVERY, DUE, EVENT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { testClock } from "../support/clock.ts";
 import { subscription } from "../support/intake.ts";
@@ -90,7 +91,7 @@ describe("a delivery reads", () => {
 
 function room() {
   const store = shelf();
-  store.rows.set(subscriptionKey("key_1", sub.id), JSON.stringify(sub));
+  store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: sub.id }), JSON.stringify(sub));
   const storage = Object.assign(store, { watch: () => () => {} }) as unknown as Storage;
   const deps = { storage, subscriptionCache: createSubscriptionCache(storage), clock: testClock() };
   return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
@@ -115,12 +116,15 @@ const deliveries = fc.array(fc.record({ at: fc.integer({ min: 0, max: 40 }), sta
 function fill(store: ReturnType<typeof shelf>, made: readonly { readonly at: number; readonly stage: string }[]): void {
   for (const [n, { at, stage: how }] of made.entries()) {
     const event = eventAt(NOW - 100 + at, n);
-    store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
     const due = { subscriptionId: sub.id, keyId: "key_1", ordinal: event.ordinal, generation: 3, cycle: 0 };
     const record = (over: Partial<Delivery>): void =>
-      void store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(deliveryOf(event, over)));
+      void store.rows.set(
+        DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
+        encodeDelivery(deliveryOf(event, over)),
+      );
     const line = (dueAt: number, attempts: number): void =>
-      void store.rows.set(dueKey({ ...due, dueAt }), dueValue({ ...due, dueAt, attempts }));
+      void store.rows.set(DUE.key({ ...due, dueAt }), dueValue({ ...due, dueAt, attempts }));
     if (how === "untried") line(event.acceptedAt, 0);
     else if (how === "retrying") {
       record({ status: "pending", nextAttemptAt: NOW + n });
@@ -187,7 +191,7 @@ describe("a list", () => {
     const { store, history } = room();
     for (let n = 0; n < 4_500; n++) {
       const event = eventAt(NOW - 5_000 + n, n, [], n === 3 ? "rare" : "common");
-      store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+      store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
     }
     let read = 0;
     const { range } = store;
@@ -234,14 +238,14 @@ describe("a list", () => {
     const { store, history, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number, number: number) => ({ cycle, number, startedAt: NOW, durationMs: 1 });
-    store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
     for (const cycle of [0, 1, 10])
       store.rows.set(
-        attemptsKey(sub.id, event.ordinal, cycle),
+        ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }),
         encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle, 1), attempt(cycle, 2)] })),
       );
     const record = deliveryOf(event, { cycle: 11, attempts: [attempt(11, 1)] });
-    store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(record));
+    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), encodeDelivery(record));
     const named = (list: readonly { readonly cycle: number; readonly number: number }[] = []) =>
       list.map(({ cycle, number }) => `${cycle}.${number}`);
     const shown = await history.event("key_1", event.id);
@@ -267,15 +271,19 @@ describe("a list", () => {
     const { store, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number) => ({ cycle, number: 1, startedAt: NOW, durationMs: 1 });
-    store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
     const text = (cycle: number): string => encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle)] }));
-    for (const cycle of [0, 1, 2, 3, 4]) store.rows.set(attemptsKey(sub.id, event.ordinal, cycle), text(cycle));
+    for (const cycle of [0, 1, 2, 3, 4])
+      store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }), text(cycle));
     // A changed digit, garbage, and what is another cycle's.
-    store.rows.set(attemptsKey(sub.id, event.ordinal, 1), text(1).replace('"durationMs":1', '"durationMs":7'));
-    store.rows.set(attemptsKey(sub.id, event.ordinal, 2), "\u0000");
-    store.rows.set(attemptsKey(sub.id, event.ordinal, 3), text(0));
+    store.rows.set(
+      ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 1 }),
+      text(1).replace('"durationMs":1', '"durationMs":7'),
+    );
+    store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 2 }), "\u0000");
+    store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 3 }), text(0));
     const record = deliveryOf(event, { cycle: 5, attempts: [attempt(5)] });
-    store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(record));
+    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), encodeDelivery(record));
     for (const limit of [1, 2, 50]) {
       const found: number[] = [];
       for (let before: number | undefined; ;) {
@@ -291,12 +299,16 @@ describe("a list", () => {
   it("is not confused by a first attempt that ends while it reads", async () => {
     const { store, history } = room();
     const event = eventAt(NOW, 1);
-    store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
     const { getMany } = store;
     let calls = 0;
     store.getMany = async (keys) => {
       const found = await getMany(keys);
-      if (calls++ === 0) store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(deliveryOf(event)));
+      if (calls++ === 0)
+        store.rows.set(
+          DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
+          encodeDelivery(deliveryOf(event)),
+        );
       return found;
     };
     expect((await history.event("key_1", event.id))?.deliveries[0]?.delivery.status).toBe("delivered");

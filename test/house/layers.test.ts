@@ -153,7 +153,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     passed: [
       "./embedded/queue.ts",
       "../../core/ports/storage.ts",
-      "../../core/model/keys.ts",
+      "../../core/model/schema.ts",
       "ioredis",
       "unstorage/drivers/redis",
     ],

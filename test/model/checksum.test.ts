@@ -5,7 +5,7 @@ import { withChecksum } from "../../core/model/checksum.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { DamagedRecordError } from "../../core/model/errors.ts";
 import { decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
-import { attemptsKey, deliveryKey, eventKey } from "../../core/model/keys.ts";
+import { ATTEMPTS, DELIVERY, EVENT } from "../../core/model/schema.ts";
 
 const ordinal = "01kajc7dvq8d8n8kx5p6q7r8s9";
 const other = "01kajc7dvq8d8n8kx5p6q7r8t0";
@@ -46,15 +46,19 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 
 /** A record as it is stored, under its key, and what reads it. */
 const record = fc.oneof(
-  event.map((one) => ({ text: encodeEvent(one), key: eventKey(one.keyId, ordinal), decode: decodeEvent as Decode })),
+  event.map((one) => ({
+    text: encodeEvent(one),
+    key: EVENT.key({ keyId: one.keyId, ordinal }),
+    decode: decodeEvent as Decode,
+  })),
   delivery.map((one) => ({
     text: encodeDelivery(one),
-    key: deliveryKey(sub, ordinal),
+    key: DELIVERY.key({ subscriptionId: sub, ordinal }),
     decode: decodeDelivery as Decode,
   })),
   delivery.map((one) => ({
     text: encodeAttempts(one),
-    key: attemptsKey(sub, ordinal, 1),
+    key: ATTEMPTS.key({ subscriptionId: sub, ordinal, cycle: 1 }),
     decode: decodeAttempts as Decode,
   })),
 );
@@ -109,12 +113,14 @@ describe("a record of the first edition", () => {
     fc.assert(
       fc.property(event, delivery, (one, two) => {
         const [old, later] = [withoutChecksum(encodeEvent(one)), encodeEvent(one)];
-        expect(decodeEvent(old, eventKey(one.keyId, ordinal))).toEqual(one);
+        expect(decodeEvent(old, EVENT.key({ keyId: one.keyId, ordinal }))).toEqual(one);
         expect(encodeEvent(decodeEvent(old))).toBe(later);
         const plain = JSON.stringify(two);
-        expect(decodeDelivery(plain, deliveryKey(sub, ordinal))).toEqual(two);
+        expect(decodeDelivery(plain, DELIVERY.key({ subscriptionId: sub, ordinal }))).toEqual(two);
         expect(encodeDelivery(decodeDelivery(plain))).toBe(withChecksum(plain.slice(1)));
-        expect(decodeAttempts(JSON.stringify(two.attempts), attemptsKey(sub, ordinal, 1))).toEqual(two.attempts);
+        expect(
+          decodeAttempts(JSON.stringify(two.attempts), ATTEMPTS.key({ subscriptionId: sub, ordinal, cycle: 1 })),
+        ).toEqual(two.attempts);
       }),
     );
   });
@@ -123,10 +129,10 @@ describe("a record of the first edition", () => {
     const body = deliveryBody(`evt_${ordinal}`, "deposit:paid", "key_1", 1, '{"n":1}');
     const about = { id: `evt_${ordinal}`, type: "deposit:paid", keyId: "key_1", ordinal, createdAt: 1, acceptedAt: 1 };
     const text = withoutChecksum(encodeEvent({ ...about, subscriptionIds: [sub], body }));
-    const key = eventKey("key_1", ordinal);
+    const key = EVENT.key({ keyId: "key_1", ordinal });
     expect(decodeEvent(text, key).id).toBe(about.id);
     expect(() => decodeEvent(text.replace("deposit:paid", "deposit:pbid"), key)).toThrow(DamagedRecordError);
     expect(() => decodeEvent(text.replace('{"n":1}', '{"n":1'), key)).toThrow(DamagedRecordError);
-    expect(() => decodeEvent(text, eventKey("key_1", other))).toThrow(DamagedRecordError);
+    expect(() => decodeEvent(text, EVENT.key({ keyId: "key_1", ordinal: other }))).toThrow(DamagedRecordError);
   });
 });

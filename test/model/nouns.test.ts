@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { DamagedRecordError } from "../../core/model/errors.ts";
 import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
-import * as keys from "../../core/model/keys.ts";
+import { dueValue, parseDue } from "../../core/model/due.ts";
+import { API_KEY, DUE, EVENT, EVENT_ID, EXPIRY, KEY_TYPE, SUBSCRIPTION, TYPE } from "../../core/model/schema.ts";
 import { isEventId, isEventName, isEventPattern, isKeyId, matchesPattern } from "../../core/model/names.ts";
 
 const time = fc.integer({ min: 0, max: 9_999_999_999_999 });
@@ -127,19 +128,19 @@ describe("keys of the shelves", () => {
     fc.assert(
       fc.property(keyId, keyId, ordinal, (one, other, minted) => {
         const made = (id: string): string[] => [
-          keys.eventKey(id, minted),
-          keys.eventIdKey(id, other),
-          keys.eventIdKey(other, id),
-          keys.subscriptionKey(id, "sub_1"),
-          keys.apiKeyKey(id),
-          keys.typeKey(id),
-          keys.keyTypeKey(id, other),
-          keys.keyTypeKey(other, id),
+          EVENT.key({ keyId: id, ordinal: minted }),
+          EVENT_ID.key({ keyId: id, id: other }),
+          EVENT_ID.key({ keyId: other, id }),
+          SUBSCRIPTION.key({ keyId: id, id: "sub_1" }),
+          API_KEY.key({ keyId: id }),
+          TYPE.key({ name: id }),
+          KEY_TYPE.key({ keyId: id, name: other }),
+          KEY_TYPE.key({ keyId: other, name: id }),
         ];
         for (const key of made(one)) expect(key).toMatch(/^[a-z]+:[\x21-\x7e]+$/);
         if (one === other) return;
         for (const [i, key] of made(one).entries()) if (i !== 1 && i !== 2) expect(key).not.toBe(made(other)[i]);
-        expect(keys.eventIdKey(one, other)).not.toBe(keys.eventIdKey(other, one));
+        expect(EVENT_ID.key({ keyId: one, id: other })).not.toBe(EVENT_ID.key({ keyId: other, id: one }));
       }),
     );
   });
@@ -148,11 +149,11 @@ describe("keys of the shelves", () => {
     fc.assert(
       fc.property(keyId, ordinal, time, fc.nat(), fc.nat(), (id, minted, dueAt, generation, cycle) => {
         const due = { subscriptionId: "sub_1", keyId: id, ordinal: minted, dueAt, generation, cycle, attempts: 3 };
-        expect(keys.parseDue(keys.dueKey(due), keys.dueValue(due))).toEqual(due);
-        expect(keys.parseApiKeyKey(keys.apiKeyKey(id))).toBe(id);
-        expect(keys.parseSubscriptionKey(keys.subscriptionKey(id, "sub_1"))).toEqual({ keyId: id, id: "sub_1" });
-        const target = keys.eventKey(id, minted);
-        expect(keys.parseExpiryKey(keys.expiryKey(dueAt, target))).toEqual({ at: dueAt, target });
+        expect(parseDue(DUE.key(due), dueValue(due))).toEqual(due);
+        expect(API_KEY.id(API_KEY.key({ keyId: id })).keyId).toBe(id);
+        expect(SUBSCRIPTION.id(SUBSCRIPTION.key({ keyId: id, id: "sub_1" }))).toEqual({ keyId: id, id: "sub_1" });
+        const target = EVENT.key({ keyId: id, ordinal: minted });
+        expect(EXPIRY.id(EXPIRY.key({ at: dueAt, target }))).toEqual({ at: dueAt, target });
       }),
     );
   });
@@ -160,9 +161,9 @@ describe("keys of the shelves", () => {
   it("sort by time", () => {
     fc.assert(
       fc.property(time, time, ordinal, (one, other, minted) => {
-        const key = (dueAt: number): string => keys.dueKey({ subscriptionId: "sub_1", dueAt, ordinal: minted });
+        const key = (dueAt: number): string => DUE.key({ subscriptionId: "sub_1", dueAt, ordinal: minted });
         expect(key(one) < key(other)).toBe(one < other);
-        expect(keys.expiryKey(one, "a") < keys.expiryKey(other, "a")).toBe(one < other);
+        expect(EXPIRY.key({ at: one, target: "a" }) < EXPIRY.key({ at: other, target: "a" })).toBe(one < other);
       }),
     );
   });

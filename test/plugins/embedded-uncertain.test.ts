@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { embedded } from "../../plugins/storage/embedded/storage.ts";
@@ -37,7 +37,9 @@ it("a change that happened although its commit was uncertain is seen by caches",
     updatedAt: 0,
   };
   const put = (id: string, status: string) =>
-    storage.commit([{ op: "put", key: subscriptionKey("key_1", id), value: JSON.stringify({ id, ...whole, status }) }]);
+    storage.commit([
+      { op: "put", key: SUBSCRIPTION.key({ keyId: "key_1", id }), value: JSON.stringify({ id, ...whole, status }) },
+    ]);
   await put("sub_a", "active");
   expect(await cache.of("key_1")).toMatchObject([{ status: "active" }]);
   answers = false;

@@ -1,7 +1,8 @@
 /** What the in-process queue reads of storage to find lines whose times cannot be true. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
 import type { Due } from "../../core/model/delivery.ts";
-import { dueKey, dueValue } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { claim, due } from "../conformance/queue.ts";
@@ -26,7 +27,7 @@ it("reads what waits for later once after a start and once after a step, not aga
   });
   for (let i = 0; i < LINES; i++) {
     const one = due("a", i, clock.now() + HOUR_MS + i, { attempts: 1, waitMs: HOUR_MS + i });
-    map.set(dueKey(one), dueValue(one));
+    map.set(DUE.key(one), dueValue(one));
   }
   const rest = async (): Promise<void> => {
     for (let i = 0; i < 2 * (LINES / 250); i++) await turn();
@@ -59,7 +60,7 @@ it("has every retry of a long backlog claimed by the end of its wait after the c
   });
   for (let i = 0; i < LINES; i++) {
     const one = due("a", i, clock.now() + 20_000 + (i % 10_000), { attempts: 1, waitMs: 20_000 + (i % 10_000) });
-    map.set(dueKey(one), dueValue(one));
+    map.set(DUE.key(one), dueValue(one));
   }
   await queue.sweep();
   await clock.step(-24 * HOUR_MS);
@@ -69,7 +70,7 @@ it("has every retry of a long backlog claimed by the end of its wait after the c
       for (let page; (page = await claim(queue, { limit: 500, perSubscription: LINES })).length > 0; idle = 0) {
         claimed += page.length;
         for (const lease of page) {
-          map.delete(dueKey(lease));
+          map.delete(DUE.key(lease));
           await queue.settle(lease, []);
         }
       }
@@ -103,7 +104,7 @@ it("has what was left to storage claimed in time when the clock is set back whil
   const retries = (from: number, waitMs: number): readonly Due[] =>
     Array.from({ length: 100 }, (_, i) => {
       const one = due("a", from + i, clock.now() + waitMs, { attempts: 1, waitMs });
-      map.set(dueKey(one), dueValue(one));
+      map.set(DUE.key(one), dueValue(one));
       return one;
     });
   retries(0, 60_000);
@@ -114,7 +115,7 @@ it("has what was left to storage claimed in time when the clock is set back whil
       await queue.wake(closing.signal);
       for (const lease of await claim(queue)) {
         claimed++;
-        map.delete(dueKey(lease));
+        map.delete(DUE.key(lease));
         await queue.settle(lease, []);
       }
     }

@@ -5,7 +5,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LeaseLostError } from "../../core/model/errors.ts";
-import { dueKey, dueValue } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Lease } from "../../core/ports/storage.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
@@ -118,7 +119,7 @@ class Walk {
 
   async publish(one: Due, told: boolean): Promise<void> {
     await this.lag();
-    this.write([{ op: "put", key: dueKey(one), value: dueValue(one) }]);
+    this.write([{ op: "put", key: DUE.key(one), value: dueValue(one) }]);
     await this.lag();
     if (told) this.queue.add([one]);
   }
@@ -130,7 +131,7 @@ class Walk {
       expect(this.ended.has(lease.ordinal), `${lease.ordinal} was done`).toBe(false);
       expect(this.held.has(lease.ordinal), `${lease.ordinal} was leased`).toBe(false);
       if (!this.early.has(lease.ordinal)) expect(lease.dueAt).toBeLessThanOrEqual(this.clock.now());
-      expect(this.map.get(dueKey(lease)), "the line is the stored one").toBe(dueValue(lease));
+      expect(this.map.get(DUE.key(lease)), "the line is the stored one").toBe(dueValue(lease));
       this.held.set(lease.ordinal, lease.token);
       this.leases.push(lease);
     }
@@ -144,8 +145,8 @@ class Walk {
 
   async settle(lease: Lease, next?: Due, how?: "next" | "keep", told = true): Promise<void> {
     const line = this.lines.get(lease.ordinal) ?? lease;
-    const changes: Change[] = [{ op: "delete", key: dueKey(line) }];
-    if (next !== undefined) changes.push({ op: "put", key: dueKey(next), value: dueValue(next) });
+    const changes: Change[] = [{ op: "delete", key: DUE.key(line) }];
+    if (next !== undefined) changes.push({ op: "put", key: DUE.key(next), value: dueValue(next) });
     // From the commit on it may be claimed anew, or is over; before the settle resolves.
     const before = this.held.get(lease.ordinal);
     if (how !== "keep") this.held.delete(lease.ordinal);
@@ -285,7 +286,7 @@ describe("the in-process queue", () => {
     for (let left = 30; left > 0;) {
       const leases = await queue.claim({ limit: 4, perSubscription: 4, busy: new Map() });
       expect(leases.filter(({ subscriptionId }) => subscriptionId === "sub_a")).toEqual([]);
-      for (const lease of leases) await queue.settle(lease, [{ op: "delete", key: dueKey(lease) }]);
+      for (const lease of leases) await queue.settle(lease, [{ op: "delete", key: DUE.key(lease) }]);
       left -= leases.length;
     }
     const early: string[] = [];
@@ -300,7 +301,7 @@ describe("the in-process queue", () => {
     let found = 0;
     for (let round = 0; round < 6; round++) {
       for (const lease of await queue.claim({ limit: 9, perSubscription: 9, busy: new Map() })) {
-        await queue.settle(lease, [{ op: "delete", key: dueKey(lease) }]);
+        await queue.settle(lease, [{ op: "delete", key: DUE.key(lease) }]);
         found++;
       }
     }

@@ -1,6 +1,7 @@
 /** What the in-process queue still knows of lines that it has no room for. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
-import { dueKey, dueValue } from "../../core/model/keys.ts";
+import { dueValue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Lease } from "../../core/ports/storage.ts";
 import { heap } from "../../plugins/storage/embedded/binary-heap.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
@@ -24,7 +25,7 @@ it("does not claim before its time what was given back for later and then had no
   });
   const add = (name: string, n: number): void => {
     const one = due(name, n, clock.now());
-    map.set(dueKey(one), dueValue(one));
+    map.set(DUE.key(one), dueValue(one));
     queue.add([one]);
   };
   add("rests", 0);
@@ -35,7 +36,7 @@ it("does not claim before its time what was given back for later and then had no
   for (let second = 0; second < 59; second++) {
     for (const one of await claim(queue, { limit: 200 })) {
       served.add(one.subscriptionId);
-      map.delete(dueKey(one));
+      map.delete(DUE.key(one));
       await queue.settle(one, []);
     }
     await queue.sweep();
@@ -94,7 +95,7 @@ function gated(window: number, gate: (prefix: string) => Promise<void>) {
   const store = (name: string, lines: number): void => {
     for (let n = 0; n < lines; n++) {
       const one = due(name, n, clock.now());
-      map.set(dueKey(one), dueValue(one));
+      map.set(DUE.key(one), dueValue(one));
     }
   };
   return { queue, store };

@@ -1,7 +1,7 @@
 // A replica becomes master without the last commits: nobody goes on by what was lost.
 import { afterEach, describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -19,7 +19,7 @@ const clock = systemClock();
 const SUB = subscription("a");
 const stored = (sub: Subscription): Change => ({
   op: "put",
-  key: subscriptionKey(sub.keyId, sub.id),
+  key: SUBSCRIPTION.key(sub),
   value: JSON.stringify(sub),
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
-import { dueKey } from "../../core/model/keys.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -268,7 +268,7 @@ describe.skipIf(missing !== undefined)(
       await node.command("CONFIG", "SET", "maxmemory", "0");
       await storage.commit([
         endOf(due("s", 0, 0)),
-        { op: "put", key: dueKey(due("a", 1, clock.now())), value: "k 0 0 0" },
+        { op: "put", key: DUE.key(due("a", 1, clock.now())), value: "k 0 0 0" },
       ]);
       await node.command("CONFIG", "SET", "maxmemory", "1mb");
       const [lease] = await claim(storage.queue);

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
 import { ConflictError } from "../../core/model/errors.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -24,7 +24,7 @@ const FIRST = subscription("01h00000000000000000000001");
 const SECOND = subscription("01h00000000000000000000002");
 const stored = (sub: Subscription): Change => ({
   op: "put",
-  key: subscriptionKey(sub.keyId, sub.id),
+  key: SUBSCRIPTION.key(sub),
   value: JSON.stringify(sub),
 });
 /** A node by this clock gives no sign of life, each second, from which it would learn what it has missed. */

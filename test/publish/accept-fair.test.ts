@@ -1,6 +1,6 @@
 // Publishers: the flood of one API key is that key's own trouble.
 import { describe, expect, it } from "vitest";
-import { dueKey } from "../../core/model/keys.ts";
+import { DUE } from "../../core/model/schema.ts";
 import { desk, publish, subscription, type Desk } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
 import { turn } from "../support/clock.ts";
@@ -17,7 +17,7 @@ function limited(maxPendingPerKey: number): Desk {
 
 /** So many of a key's deliveries end. */
 function deliver(made: Desk, count: number): void {
-  for (const due of made.shelf.added.splice(0, count)) made.shelf.rows.delete(dueKey(due));
+  for (const due of made.shelf.added.splice(0, count)) made.shelf.rows.delete(DUE.key(due));
 }
 
 describe("a backlog of one key beyond intake.maxPendingPerKey", () => {

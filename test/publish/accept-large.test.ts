@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { FANOUT_BOUNDS } from "../../core/publish/write-event.ts";
 import { createPublisher } from "../../core/publish/accept.ts";
-import { eventKey, subscriptionKey } from "../../core/model/keys.ts";
+import { EVENT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -34,9 +34,7 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
     ),
   );
   await storage.commit(
-    subs
-      .flat()
-      .map((sub): Change => ({ op: "put", key: subscriptionKey(sub.keyId, sub.id), value: JSON.stringify(sub) })),
+    subs.flat().map((sub): Change => ({ op: "put", key: SUBSCRIPTION.key(sub), value: JSON.stringify(sub) })),
   );
   using directory = createSubscriptionCache(storage);
   // All in one commit, as large as it gets: here the storages are tried, not what keeps commits small.
@@ -64,7 +62,7 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
       accepted++;
     }
     const wanted = end instanceof Problem ? 0 : EVENTS;
-    expect(await storage.getKeys(eventKey(`key_${n}`, ""), {})).toHaveLength(wanted);
+    expect(await storage.getKeys(EVENT.key({ keyId: `key_${n}`, ordinal: "" }), {})).toHaveLength(wanted);
     for (const { id } of subs[n] ?? []) expect(await storage.getKeys(`due:${id}:`, {})).toHaveLength(wanted);
   }
   return accepted;

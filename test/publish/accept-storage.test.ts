@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
 import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -34,7 +34,7 @@ describe.each([
     const a = subscription("01h00000000000000000000001");
     const off = subscription("01h00000000000000000000002", { status: "disabled" });
     for (const sub of [a, off]) {
-      await storage.commit([{ op: "put", key: subscriptionKey(sub.keyId, sub.id), value: JSON.stringify(sub) }]);
+      await storage.commit([{ op: "put", key: SUBSCRIPTION.key(sub), value: JSON.stringify(sub) }]);
     }
     const directory = createSubscriptionCache(storage);
     return {

@@ -1,7 +1,7 @@
 // Publishing on a key whose subscriptions are changed all the time.
 import { it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
-import { subscriptionsOf } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { testPath } from "../support/path.ts";
@@ -15,7 +15,7 @@ it("takes an event although a subscription is made during each read of all of th
   let making = false;
   test.storage.range = async (prefix, options) => {
     const rows = await range(prefix, options);
-    if (prefix !== subscriptionsOf("key_1") || making) return rows;
+    if (prefix !== SUBSCRIPTION.under({ keyId: "key_1" }) || making) return rows;
     making = true;
     await test.subscribe();
     making = false;

@@ -1,6 +1,6 @@
 /** How long the audit trail keeps what: anybody can be refused, so refusals must not fill the storage for ever. */
 import { expect, it } from "vitest";
-import { parseExpiryKey } from "../../core/model/keys.ts";
+import { EXPIRY } from "../../core/model/schema.ts";
 import { createAuditTrail } from "../../core/records/audit-trail.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -18,7 +18,7 @@ it("keeps a refusal for 90 days, and a change for as long as the data", async ()
   await trail.refused(entry, "eve");
   const refusals = (await storage.range("audit:")).map(({ key }) => key);
   expect(refusals).toHaveLength(1);
-  const ends = (await storage.range("expiry:")).map(({ key }) => parseExpiryKey(key));
+  const ends = (await storage.range("expiry:")).map(({ key }) => EXPIRY.id(key));
   expect(ends).toEqual([{ at: clock.now() + 90 * 86_400_000, target: refusals[0] }]);
   await storage.commit(trail.lines(entry));
   expect(await storage.range("audit:")).toHaveLength(2);

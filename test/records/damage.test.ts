@@ -1,6 +1,6 @@
 // One record that cannot be read, and what lists and recurring work do for all others.
 import { expect, it } from "vitest";
-import { heldKey, overlapKey, subscriptionKey } from "../../core/model/keys.ts";
+import { HELD, OVERLAP, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { skipForgotten } from "../../core/records/held.ts";
 import { endedFanout } from "../../core/records/fanout-row.ts";
 import { heldText } from "../../core/records/sequence-rows.ts";
@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 import * as wide from "../support/wide.ts";
 
 const damage = async ({ storage }: TestPath, keyId: string, id: string): Promise<void> =>
-  await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value: '{"id":"sub_' }]);
+  await storage.commit([{ op: "put", key: SUBSCRIPTION.key({ keyId, id }), value: '{"id":"sub_' }]);
 
 it("a wide event with a damaged snapshot is listed as damaged, and the others as they are", async () => {
   const clock = testClock();
@@ -76,7 +76,9 @@ it("a damaged subscription of one key does not keep the notices of the others", 
   for (const keyId of ["key_a", "key_b"]) {
     const id = await test.subscribe(["*"], keyId);
     // A row that is done with: the look deletes it unless it ends before that.
-    await test.storage.commit([{ op: "put", key: overlapKey(ends - 60_001, keyId, id), value: String(ends) }]);
+    await test.storage.commit([
+      { op: "put", key: OVERLAP.key({ at: ends - 60_001, keyId, subscriptionId: id }), value: String(ends) },
+    ]);
     if (keyId === "key_a") await damage(test, keyId, id);
   }
   // So many are pending that keys are counted.
@@ -94,8 +96,8 @@ it("a damaged subscription with a held delivery does not keep up the forgotten o
   await using test = await testPath();
   const row = (keyId: string) => heldText({ keyId, ordinal: "0".repeat(26), place: 1, since: 1, eventId: "evt_x" });
   await test.storage.commit([
-    { op: "put", key: heldKey("sub_a", 0), value: row("key_a") },
-    { op: "put", key: heldKey("sub_b", 0), value: row("key_b") },
+    { op: "put", key: HELD.key({ subscriptionId: "sub_a", sequence: 0 }), value: row("key_a") },
+    { op: "put", key: HELD.key({ subscriptionId: "sub_b", sequence: 0 }), value: row("key_b") },
   ]);
   await damage(test, "key_a", "sub_a");
   expect(await skipForgotten(test.storage)).toBe(1);

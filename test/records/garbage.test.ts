@@ -1,6 +1,6 @@
 // Every stored row of one key is garbage, a shelf at a time: the start, the sweeps, the lists and retention of all else go on.
 import { beforeAll, describe, expect, it } from "vitest";
-import { duesOf, fanoutQueue, healthKey, overlapKey, statsKey, suspensionKey } from "../../core/model/keys.ts";
+import { DUE, fanoutQueue, HEALTH, OVERLAP, STATS, SUSPENSION } from "../../core/model/schema.ts";
 import type { Entry, Storage } from "../../core/ports/storage.ts";
 import { createReplayJob } from "../../core/replay/replay-job.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -49,10 +49,10 @@ async function lived(storage: Storage, clock: ReturnType<typeof testClock>): Pro
   const at = clock.now();
   const put = (key: string, value: string) => storage.commit([{ op: "put", key, value }]);
   const [sub] = await test.parts.subscriptionCache.of("key_a");
-  await put(healthKey(sub?.id ?? ""), String(at));
-  await put(overlapKey(at, "key_a", sub?.id ?? ""), String(at));
-  await put(statsKey("key_a", "1h", at - (at % 3_600_000), "node"), "{}");
-  await put(suspensionKey("x"), "{}");
+  await put(HEALTH.key({ subscriptionId: sub?.id ?? "" }), String(at));
+  await put(OVERLAP.key({ at, keyId: "key_a", subscriptionId: sub?.id ?? "" }), String(at));
+  await put(STATS.key({ keyId: "key_a", grain: "1h", at: at - (at % 3_600_000), node: "node" }), "{}");
+  await put(SUSPENSION.key({ hash: "x" }), "{}");
   await put("erasing:key_a:00000000000000000000000000", "");
   await put("erasekey:key_c", "{}");
   await test.parts.replay.event("key_a", "id-b");
@@ -154,7 +154,7 @@ describe.each(shelves)("rows of %s that are garbage", (shelf) => {
 
     // Retention of the others.
     // A fan-out whose members nobody can read waits for an operator.
-    await settled(test, shelf === "members" ? duesOf(fanoutQueue("key_a")) : undefined);
+    await settled(test, shelf === "members" ? DUE.under({ subscriptionId: fanoutQueue("key_a") }) : undefined);
     // More than a day, so that what is done once a day is done.
     await clock.advance(DAY_MS + HOUR_MS);
     await parts.retention.run({ deliveredAfterMs: DAY_MS, failedAfterMs: DAY_MS }, never);

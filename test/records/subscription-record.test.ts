@@ -1,7 +1,7 @@
 /** The record of a subscription: every change of a character is noticed, and records without a checksum stay readable. */
 import { expect, it } from "vitest";
 import { DamagedRecordError } from "../../core/model/errors.ts";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { unlessDamaged } from "../../core/records/damage.ts";
 import { createOptimisticUpdate } from "../../core/records/optimistic-update.ts";
@@ -19,7 +19,7 @@ const SUB: Subscription = {
   generation: 1,
   secrets: [{ version: 1, sealed: "c2VhbGVk", createdAt: 1 }],
 };
-const KEY = subscriptionKey("key_1", "sub_1");
+const KEY = SUBSCRIPTION.key({ keyId: "key_1", id: "sub_1" });
 
 it("no single changed character of a record passes, wherever it is", () => {
   const text = encodeSubscription(SUB);
@@ -51,5 +51,7 @@ it("a record of the first edition is read, and gets its checksum when it is next
 });
 
 it("a record of the first edition that stands under another's key is not read", () => {
-  expect(() => decodeSubscription(JSON.stringify(SUB), subscriptionKey("key_2", "sub_1"))).toThrow(DamagedRecordError);
+  expect(() => decodeSubscription(JSON.stringify(SUB), SUBSCRIPTION.key({ keyId: "key_2", id: "sub_1" }))).toThrow(
+    DamagedRecordError,
+  );
 });

@@ -1,7 +1,7 @@
 // A damaged row of one event keeps no other failed delivery from being replayed, by hand or by the job.
 import { expect, it } from "vitest";
 import { ConflictError, StorageError } from "../../core/model/errors.ts";
-import { deliveryKey, eventKey, failedOf, fanoutsOf } from "../../core/model/keys.ts";
+import { DELIVERY, EVENT, FAILED, FANOUT } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
@@ -35,7 +35,7 @@ async function failedTwice(count: number) {
 }
 
 const left = async (storage: Storage, ids: readonly string[]): Promise<number> =>
-  (await Promise.all(ids.map((id) => storage.range(failedOf(id))))).flat().length;
+  (await Promise.all(ids.map((id) => storage.range(FAILED.under({ subscriptionId: id }))))).flat().length;
 
 const byHand = async ({ parts }: TestPath, id = "", limit = 100) =>
   await parts.replay.failed({
@@ -49,7 +49,7 @@ it.each(["by hand", "by the job", "event by event"])(
   async (how) => {
     const { test, clock, storage, ids, events } = await failedTwice(6);
     await using _ = test;
-    const [row] = await storage.range(fanoutsOf("key_1"));
+    const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
     await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
     const shown = await Promise.all(events.map((id) => test.parts.history.event("key_1", id)));
     expect(shown.map((one) => one?.damaged)).toEqual([true, false]);
@@ -66,10 +66,10 @@ it.each(["by hand", "by the job", "event by event"])(
 it("passes over a damaged row of a wide event that is damaged itself", async () => {
   const { test, storage, ids } = await failedTwice(6);
   await using _ = test;
-  const [row] = await storage.range(fanoutsOf("key_1"));
+  const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
   const ordinal = row?.key.split(":")[2] ?? "";
   await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
-  await storage.commit([{ op: "put", key: eventKey("key_1", ordinal), value: "torn" }]);
+  await storage.commit([{ op: "put", key: EVENT.key({ keyId: "key_1", ordinal }), value: "torn" }]);
   const [one = "", ...others] = ids;
   // What cannot be replayed takes no place of the limit: it would stand before the others for ever.
   expect(await byHand(test, one, 1)).toEqual({ matched: 2, replayed: 1, more: false });
@@ -79,10 +79,10 @@ it("passes over a damaged row of a wide event that is damaged itself", async () 
 it("replays by the job what stands behind more than it moves at once that cannot be replayed", async () => {
   const { test, storage, ids } = await failedTwice(6);
   await using _ = test;
-  const [row] = await storage.range(fanoutsOf("key_1"));
+  const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
   const ordinal = row?.key.split(":")[2] ?? "";
   await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
-  await storage.commit([{ op: "put", key: eventKey("key_1", ordinal), value: "torn" }]);
+  await storage.commit([{ op: "put", key: EVENT.key({ keyId: "key_1", ordinal }), value: "torn" }]);
   const moved = await test.parts.replayJob({ ...JOB, limit: 1 }, new AbortController().signal);
   expect([moved, await left(storage, ids)]).toEqual([1, 11]);
 });
@@ -91,8 +91,8 @@ it("replays a delivery whose record the storage itself cannot read, and those be
   const { test, clock, storage, ids } = await failedTwice(2);
   await using _ = test;
   const [id = ""] = ids;
-  const [first] = await storage.range(failedOf(id));
-  const key = deliveryKey(id, first?.key.split(":")[2] ?? "");
+  const [first] = await storage.range(FAILED.under({ subscriptionId: id }));
+  const key = DELIVERY.key({ subscriptionId: id, ordinal: first?.key.split(":")[2] ?? "" });
   const { getItem, getMany, commit } = storage;
   let torn = true;
   const unreadable = (): Promise<never> => Promise.reject(new StorageError("broken", "the record cannot be read"));
@@ -111,5 +111,5 @@ it("replays a delivery whose record the storage itself cannot read, and those be
   };
   expect(await byHand(test, id)).toMatchObject({ matched: 2, replayed: 2 });
   await clock.advance(HOUR_MS);
-  await until(async () => (await storage.range(failedOf(id))).length === 0);
+  await until(async () => (await storage.range(FAILED.under({ subscriptionId: id }))).length === 0);
 });

@@ -1,6 +1,6 @@
 // Whose failed deliveries the replay job takes, and when it stops with a subscription.
 import { expect, it } from "vitest";
-import { failedOf } from "../../core/model/keys.ts";
+import { FAILED } from "../../core/model/schema.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 import { until } from "../support/until.ts";
 
@@ -29,9 +29,9 @@ it("begins behind the one that was served last, so that one that fails all the t
   }
   // The one before it goes first; then comes the one behind it, and what is left is of the one that fails.
   expect(moved).toEqual([10, 10, 10]);
-  expect(await test.storage.range(failedOf(well))).toEqual([]);
-  expect(await test.storage.range(failedOf(ids[0] ?? ""))).toEqual([]);
-  expect(await test.storage.range(failedOf(always))).toHaveLength(12);
+  expect(await test.storage.range(FAILED.under({ subscriptionId: well }))).toEqual([]);
+  expect(await test.storage.range(FAILED.under({ subscriptionId: ids[0] ?? "" }))).toEqual([]);
+  expect(await test.storage.range(FAILED.under({ subscriptionId: always }))).toHaveLength(12);
 });
 
 it.each(["disabled", "enabled again"])("leaves what failed as it is once its subscription is %s", async (what) => {
@@ -53,7 +53,7 @@ it.each(["disabled", "enabled again"])("leaves what failed as it is once its sub
   };
   expect(await run(test, { limit: 1_000 })).toBe(100);
   // What the job has moved fails with its subscription.
-  const failed = await test.storage.range(failedOf(id), { limit: 200 });
+  const failed = await test.storage.range(FAILED.under({ subscriptionId: id }), { limit: 200 });
   expect(failed.filter(({ value }) => value.includes(" exhausted "))).toHaveLength(20);
 });
 

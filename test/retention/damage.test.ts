@@ -1,6 +1,6 @@
 // One record that cannot be read, and what retention does with all others.
 import { expect, it } from "vitest";
-import { subscriptionKey } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -53,7 +53,7 @@ it("deletes what was delivered to a subscription that is damaged by now, and kee
   await test.parts.dispatcher.stop(0);
   await test.publish("deposit:paid", { keyId: "key_a" });
   await test.clock.advance(3 * DAY_MS);
-  const key = subscriptionKey("key_a", id);
+  const key = SUBSCRIPTION.key({ keyId: "key_a", id });
   const text = (await test.storage.getItem(key)) as string;
   await test.storage.commit([{ op: "put", key, value: '{"id":"sub_' }]);
   expect(await retain(test)).toBe(3);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
-import { eventKey, deliveryKey } from "../../core/model/keys.ts";
+import { DELIVERY, EVENT } from "../../core/model/schema.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
@@ -157,7 +157,7 @@ describe("erasing an event", () => {
     await test.whenSent(1);
     await settle(test);
     const ordinal = await ordinalOf(test, id);
-    for (const key of [eventKey("key_1", ordinal), deliveryKey(sub, ordinal)]) {
+    for (const key of [EVENT.key({ keyId: "key_1", ordinal }), DELIVERY.key({ subscriptionId: sub, ordinal })]) {
       const text = (await test.storage.getItem(key)) as string;
       await test.storage.commit([{ op: "put", key, value: `${text}x`, if: text }]);
     }
@@ -313,7 +313,7 @@ describe("erasing an event with very many deliveries", () => {
         ? commit(changes)
         : Promise.reject(new Error("crashed"));
     await erase(test, id);
-    expect(await test.storage.getItem(eventKey("key_1", ordinal))).toBeUndefined();
+    expect(await test.storage.getItem(EVENT.key({ keyId: "key_1", ordinal }))).toBeUndefined();
     expect((await test.storage.range("delivery:")).length).toBe(10);
     test.storage.commit = commit;
     await using again = await testPath({ fanout: FANOUT, storage: test.storage, clock: test.clock });

@@ -1,7 +1,7 @@
 // Erasing an API key: what goes, what stays, and that it goes on wherever it was cut off.
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
-import { attemptsKey, deliveryKey, dueKey, failedKey } from "../../core/model/keys.ts";
+import { ATTEMPTS, DELIVERY, DUE, FAILED } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { turn } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
@@ -88,8 +88,13 @@ describe("erasing a key", () => {
     await using _ = test;
     const [id = ""] = subs;
     const ordinal = "01h00000000000000000000000";
-    const line = dueKey({ subscriptionId: id, dueAt: test.clock.now() + DAY, ordinal });
-    const orphans = [attemptsKey(id, ordinal, 0), deliveryKey(id, ordinal), failedKey(id, ordinal), line];
+    const line = DUE.key({ subscriptionId: id, dueAt: test.clock.now() + DAY, ordinal });
+    const orphans = [
+      ATTEMPTS.key({ subscriptionId: id, ordinal, cycle: 0 }),
+      DELIVERY.key({ subscriptionId: id, ordinal }),
+      FAILED.key({ subscriptionId: id, ordinal }),
+      line,
+    ];
     await test.storage.commit(orphans.map((key) => ({ op: "put", key, value: "orphan" })));
     await erase(test);
     await done(test);

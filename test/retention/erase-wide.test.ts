@@ -1,6 +1,6 @@
 /** A wide event is erased while its deliveries cannot be deleted: nothing of it is sent, and nobody is told of damage. */
 import { describe, expect, it } from "vitest";
-import { eventKey } from "../../core/model/keys.ts";
+import { EVENT } from "../../core/model/schema.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -46,7 +46,7 @@ const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
 /** Makes the storage well, and looks whether the storage has nothing more of the event. */
 async function recover(test: TestPath, state: { sick: boolean }, ordinal: string): Promise<void> {
   expect(state.sick).toBe(true);
-  expect(await test.storage.getItem(eventKey("key_1", ordinal))).toBeUndefined();
+  expect(await test.storage.getItem(EVENT.key({ keyId: "key_1", ordinal }))).toBeUndefined();
   state.sick = false;
   await test.clock.advance(120_000);
   const rows = await test.storage.range("", { limit: 10_000 });

@@ -1,6 +1,6 @@
 /** Between its pages retention leaves the storage to deliveries, for a while that a stop ends. */
 import { expect, it } from "vitest";
-import { eventsOf } from "../../core/model/keys.ts";
+import { EVENT } from "../../core/model/schema.ts";
 import { testPath } from "../support/path.ts";
 import { until } from "../support/until.ts";
 
@@ -16,7 +16,8 @@ it("a run ends at once when the relay stops, also between two pages of a slow st
     if (changes.some(({ op, key }) => op === "delete" && key.startsWith("event:"))) await test.clock.advance(600_000);
     await commit(changes);
   };
-  const left = async (): Promise<number> => (await test.storage.range(eventsOf("key_1"), { limit: EVENTS })).length;
+  const left = async (): Promise<number> =>
+    (await test.storage.range(EVENT.under({ keyId: "key_1" }), { limit: EVENTS })).length;
   const stop = new AbortController();
   const running = test.parts.retention.run({ deliveredAfterMs: DAY_MS }, stop.signal);
   await until(async () => (await left()) < EVENTS);

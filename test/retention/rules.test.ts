@@ -1,6 +1,6 @@
 // How long events are kept when some keys and types differ.
 import { describe, expect, it } from "vitest";
-import { attemptsKey } from "../../core/model/keys.ts";
+import { ATTEMPTS } from "../../core/model/schema.ts";
 import { keepOf, removesAny, ruleOf, youngestOf } from "../../core/retention/options.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -124,7 +124,7 @@ describe("retention by key and type", () => {
     expect(test.sent).toHaveLength(2);
     const [first] = await test.storage.range("attempts:");
     const ordinal = first?.key.split(":")[2] ?? "";
-    const cycles = Array.from({ length: 1_200 }, (_, i) => attemptsKey(id, ordinal, i + 1));
+    const cycles = Array.from({ length: 1_200 }, (_, i) => ATTEMPTS.key({ subscriptionId: id, ordinal, cycle: i + 1 }));
     await test.storage.commit(cycles.map((key) => ({ op: "put", key, value: "[]" })));
     await test.clock.advance(3 * DAY);
     expect(await test.parts.retention.run({ deliveredAfterMs: DAY }, now)).toBe(1);

@@ -1,6 +1,6 @@
 // The lists of subscriptions that wide events share, and what is removed of them.
 import { expect, it } from "vitest";
-import { fanoutKey, membersKey, snapshotKey } from "../../core/model/keys.ts";
+import { FANOUT, MEMBERS, SNAPSHOT } from "../../core/model/schema.ts";
 import { ordinals } from "../../core/model/ids.ts";
 import { openFanout } from "../../core/records/fanout-row.ts";
 import { createWideRemoval } from "../../core/retention/remove-wide.ts";
@@ -14,17 +14,19 @@ it("deletes an unused snapshot also where a key has a thousand that are used", a
   const mint = ordinals(() => clock.now());
   const used = Array.from({ length: 1_000 }, (_, i) => hex(i));
   await storage.commit([
-    ...used.map((id) => ({ op: "put", key: snapshotKey("key_1", id), value: "live 300" }) as const),
-    ...used.map((id) => ({ op: "put", key: fanoutKey("key_1", mint()), value: openFanout(id) }) as const),
+    ...used.map((id) => ({ op: "put", key: SNAPSHOT.key({ keyId: "key_1", id }), value: "live 300" }) as const),
+    ...used.map(
+      (id) => ({ op: "put", key: FANOUT.key({ keyId: "key_1", ordinal: mint() }), value: openFanout(id) }) as const,
+    ),
   ]);
   const old = `f${hex(1).slice(1)}`;
   await storage.commit([
-    { op: "put", key: snapshotKey("key_1", old), value: "live 300" },
-    { op: "put", key: membersKey("key_1", old, 0), value: "sub_1 1" },
+    { op: "put", key: SNAPSHOT.key({ keyId: "key_1", id: old }), value: "live 300" },
+    { op: "put", key: MEMBERS.key({ keyId: "key_1", id: old, page: 0 }), value: "sub_1 1" },
   ]);
   const wide = createWideRemoval({ storage, wideStatus: () => Promise.reject(new Error("not asked for")) });
   for (let runs = 0; runs < 2; runs++) await wide.tidy("key_1", new AbortController().signal);
-  expect(await storage.getItem(membersKey("key_1", old, 0))).toBeUndefined();
-  expect(await storage.getItem(snapshotKey("key_1", old))).toBeUndefined();
+  expect(await storage.getItem(MEMBERS.key({ keyId: "key_1", id: old, page: 0 }))).toBeUndefined();
+  expect(await storage.getItem(SNAPSHOT.key({ keyId: "key_1", id: old }))).toBeUndefined();
   expect(await storage.range("snapshot:", { limit: 2_000 })).toHaveLength(1_000);
 });

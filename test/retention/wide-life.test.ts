@@ -1,6 +1,6 @@
 // What becomes of an event for more subscriptions than a commit holds: read, replayed, removed.
 import { describe, expect, it } from "vitest";
-import { snapshotsOf } from "../../core/model/keys.ts";
+import { SNAPSHOT } from "../../core/model/schema.ts";
 import { holdSettles, replied } from "../support/path.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
@@ -204,7 +204,7 @@ describe("retention of events for many subscriptions", () => {
     await test.clock.advance(2 * DAY_MS);
     expect(await retain(test)).toBe(1);
     // Closed by this run, gone with the next.
-    expect(await test.storage.range(snapshotsOf("key_1"))).toHaveLength(1);
+    expect(await test.storage.range(SNAPSHOT.under({ keyId: "key_1" }))).toHaveLength(1);
     expect(await retain(test)).toBe(0);
     expect(
       (await prefixes(test)).filter(

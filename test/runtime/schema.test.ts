@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FILLING } from "../../core/model/keys.ts";
+import { FILLING, META } from "../../core/model/schema.ts";
 import { ensureSchema, SCHEMA, storedSchema } from "../../core/runtime/storage-schema.ts";
-import { metaKey } from "../../core/model/keys.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
@@ -12,7 +11,7 @@ async function stored(rows: Readonly<Record<string, string>> = {}): Promise<Stor
   await storage.commit(Object.entries(rows).map(([key, value]) => ({ op: "put", key, value })));
   return storage;
 }
-const at = (version: number | string) => ({ [metaKey("schema")]: String(version) });
+const at = (version: number | string) => ({ [META.key({ what: "schema" })]: String(version) });
 
 describe("the schema of what is stored", () => {
   it("is written at the first start, and known at the next", async () => {
@@ -25,7 +24,7 @@ describe("the schema of what is stored", () => {
   it("of a newer version is refused with 78, and left as it is", async () => {
     const storage = await stored(at(SCHEMA + 1));
     await expect(ensureSchema(storage)).rejects.toMatchObject({ exitCode: 78, message: /newer version/ });
-    expect(await storage.getItem(metaKey("schema"))).toBe(String(SCHEMA + 1));
+    expect(await storage.getItem(META.key({ what: "schema" }))).toBe(String(SCHEMA + 1));
   });
 
   it.each(["", "0", "one", "1.0", "-1"])("that says %j is refused with 78", async (text) => {

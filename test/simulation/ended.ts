@@ -1,5 +1,6 @@
 /** What has ended in the simulation: a replay finds what a list shows as failed, and nothing waits behind what has ended. */
-import * as keys from "../../core/model/keys.ts";
+import { parseDue, parseWaiting } from "../../core/model/due.ts";
+import { FAILED, isFanoutQueue, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
 import { decodeSubscription } from "../../core/records/subscription-record.ts";
@@ -28,7 +29,7 @@ export async function matches(parts: DeliveryPath, sub: Subscription): Promise<v
   const { storage, replay, subscriptionCache } = parts;
   const before = await failedAt(parts, sub);
   const { matched } = await replay.failed({ subscription: sub, limit: 1_000_000, perSecond: 1, dryRun: true });
-  const left = await storage.getMany(before.map((ordinal) => keys.failedKey(sub.id, ordinal)));
+  const left = await storage.getMany(before.map((ordinal) => FAILED.key({ subscriptionId: sub.id, ordinal })));
   const after = await failedAt(parts, sub);
   const now = await subscriptionCache.get(sub.keyId, sub.id);
   if (after.join() !== before.join() || now?.generation !== sub.generation) return;
@@ -53,10 +54,9 @@ const FOLLOWS_MS = 75_000;
 export function checkEnded(rows: SortedMap, now: number, met: Map<string, number>, leaseMs: number): void {
   for (const prefix of ["due:", "waiting:"])
     for (const { key, value } of rows.range(prefix, EVERY)) {
-      const { subscriptionId, keyId, generation } =
-        prefix === "due:" ? keys.parseDue(key, value) : keys.parseWaiting(key, value);
-      if (keys.isFanoutQueue(subscriptionId)) continue;
-      const own = keys.subscriptionKey(keyId, subscriptionId);
+      const { subscriptionId, keyId, generation } = prefix === "due:" ? parseDue(key, value) : parseWaiting(key, value);
+      if (isFanoutQueue(subscriptionId)) continue;
+      const own = SUBSCRIPTION.key({ keyId, id: subscriptionId });
       const text = rows.get(own);
       if (text === undefined || endedBy(decodeSubscription(text, own), generation) === undefined) continue;
       const since = met.get(key) ?? now;

@@ -1,7 +1,7 @@
 /** Erasure in the simulation: what was asked to be erased, and the laws that it is gone, that nothing else is, and that the audit says so. */
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { AuditLine } from "../../core/model/audit.ts";
-import * as keys from "../../core/model/keys.ts";
+import { AUDIT, ERASE_KEY, ERASING, FANOUT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { parseFanout } from "../../core/records/fanout-row.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
@@ -54,7 +54,7 @@ export const mayGo = (erasures: readonly Erasure[], keyId: string, askedAt: numb
 
 /** Whether what there was of an event may still be stored without it: its deliveries go in pages. */
 export function isRemoving(rows: SortedMap, keyId: string, ordinal: string): boolean {
-  const row = rows.get(keys.fanoutKey(keyId, ordinal));
+  const row = rows.get(FANOUT.key({ keyId, ordinal }));
   return row !== undefined && parseFanout(row).state === "removing";
 }
 
@@ -62,7 +62,7 @@ export function isRemoving(rows: SortedMap, keyId: string, ordinal: string): boo
 export function noteDone(rows: SortedMap, now: number, { erasures, subscriptions }: ErasureWitness): void {
   for (const one of erasures) {
     if (one.eventId !== undefined || one.answeredAt === Infinity || one.doneAt < Infinity) continue;
-    if (rows.get(keys.eraseKeyKey(one.keyId)) !== undefined) continue;
+    if (rows.get(ERASE_KEY.key({ keyId: one.keyId })) !== undefined) continue;
     one.doneAt = now;
     if (one.repeated) continue;
     for (const sub of subscriptions.values())
@@ -74,7 +74,7 @@ export function noteDone(rows: SortedMap, now: number, { erasures, subscriptions
 /** All has been well for a while: no erasure is under way any more. */
 export function checkFinished(rows: SortedMap, wellMs: number): void {
   if (wellMs < FINISHED_MS) return;
-  for (const prefix of [keys.ERASING, keys.ERASED_KEYS])
+  for (const prefix of [ERASING.start, ERASE_KEY.start])
     for (const { key } of rows.range(prefix, EVERY)) fail(`${key} is not finished after ${wellMs} ms`);
   for (const { key, value } of rows.range("fanout:", EVERY))
     if (parseFanout(value).state === "removing") fail(`${key} still has deliveries after ${wellMs} ms`);
@@ -106,7 +106,7 @@ export function checkErased(rows: SortedMap, sent: readonly Seen[], graceMs: num
 }
 
 const auditOf = (rows: SortedMap, keyId: string): readonly AuditLine[] =>
-  rows.range(keys.auditOf(keyId), EVERY).map(({ value }) => JSON.parse(value) as AuditLine);
+  rows.range(AUDIT.under({ keyId }), EVERY).map(({ value }) => JSON.parse(value) as AuditLine);
 
 function checkKey(
   rows: SortedMap,
@@ -121,7 +121,11 @@ function checkKey(
   if (!own.some(({ detail }) => detail === "done")) fail(`the audit does not say that ${keyId} is erased`);
   if (repeated) return;
   for (const sub of subscriptions.values())
-    if (sub.keyId === keyId && sub.createdAt < askedAt && rows.get(keys.subscriptionKey(keyId, sub.id)) !== undefined)
+    if (
+      sub.keyId === keyId &&
+      sub.createdAt < askedAt &&
+      rows.get(SUBSCRIPTION.key({ keyId, id: sub.id })) !== undefined
+    )
       fail(`${sub.id} was made before ${keyId} was erased, and is there`);
 }
 

@@ -3,7 +3,8 @@ import type { Attempt } from "../../core/model/attempt.ts";
 import { deliveryBody } from "../../core/model/event.ts";
 import { decodeEvent } from "../../core/model/event.ts";
 import { ordinalTime } from "../../core/model/ids.ts";
-import * as keys from "../../core/model/keys.ts";
+import { parseDue } from "../../core/model/due.ts";
+import { COUNT, DELIVERY, EVENT, EVENT_ID, FAILED, isFanoutQueue } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Entry } from "../../core/ports/storage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/records/delivery-records.ts";
@@ -66,20 +67,20 @@ export function checkRows(rows: SortedMap): void {
   const dues = new Map<string, string>();
   const written = writtenSoFar(rows);
   for (const { key, value } of all("due:")) {
-    const due = keys.parseDue(key, value);
-    if (keys.isFanoutQueue(due.subscriptionId)) {
-      const event = decodeEvent(rows.get(keys.eventKey(due.keyId, due.ordinal)) ?? fail(`${key} is of no event`));
+    const due = parseDue(key, value);
+    if (isFanoutQueue(due.subscriptionId)) {
+      const event = decodeEvent(rows.get(EVENT.key(due)) ?? fail(`${key} is of no event`));
       if (event.wide === undefined || due.attempts >= event.wide.count) fail(`${key} → ${value} has nothing to write`);
       continue;
     }
     const name = `${due.subscriptionId}:${due.ordinal}`;
     if (dues.has(name)) fail(`${name} has two lines in the due index`);
     dues.set(name, key);
-    const event = rows.get(keys.eventKey(due.keyId, due.ordinal));
+    const event = rows.get(EVENT.key(due));
     if (event === undefined && !isRemoving(rows, due.keyId, due.ordinal)) fail(`${key} is due without an event`);
     if (event !== undefined && !recipientsOf(rows, decodeEvent(event)).includes(due.subscriptionId))
       fail(`${key}: its event does not name it`);
-    const text = rows.get(keys.deliveryKey(due.subscriptionId, due.ordinal));
+    const text = rows.get(DELIVERY.key(due));
     if (text === undefined) {
       if (due.cycle !== 0 || due.attempts !== 0) fail(`${key} was tried, but has no record`);
       if (due.dueAt !== ordinalTime(due.ordinal)) fail(`${key} was never tried and is not due at its acceptance`);
@@ -98,12 +99,12 @@ export function checkRows(rows: SortedMap): void {
   const waiting = checkSequences(rows);
   for (const { key, value } of all("delivery:")) {
     const { keyId, subscriptionId, ordinal, status, cycle, attempts, reason } = decodeDelivery(value);
-    if (rows.get(keys.eventKey(keyId, ordinal)) === undefined && !isRemoving(rows, keyId, ordinal))
+    if (rows.get(EVENT.key({ keyId, ordinal })) === undefined && !isRemoving(rows, keyId, ordinal))
       fail(`${key} is of no event`);
     const name = `${subscriptionId}:${ordinal}`;
     if (status === "pending" && !dues.has(name) && !waiting.has(name))
       fail(`${key} is pending, but neither due nor waiting for its turn`);
-    const failed = rows.get(keys.failedKey(subscriptionId, ordinal));
+    const failed = rows.get(FAILED.key({ subscriptionId, ordinal }));
     if ((status === "failed") !== (failed !== undefined))
       fail(`${key} is ${status}, its line of failed ones: ${failed}`);
     if (failed !== undefined && (parseFailed(failed).cycle !== cycle || parseFailed(failed).reason !== reason))
@@ -112,7 +113,8 @@ export function checkRows(rows: SortedMap): void {
   }
   for (const { key, value } of all("failed:")) {
     const [, sub = "", ordinal = ""] = key.split(":");
-    if (rows.get(keys.deliveryKey(sub, ordinal)) === undefined) fail(`${key} → ${value} names no delivery`);
+    if (rows.get(DELIVERY.key({ subscriptionId: sub, ordinal })) === undefined)
+      fail(`${key} → ${value} names no delivery`);
   }
   for (const { key, value } of all("attempts:")) {
     attemptsAre(key, Number(key.slice(-5)), decodeAttempts(value, key));
@@ -126,10 +128,10 @@ export function checkRows(rows: SortedMap): void {
     const from = written.get(`${keyId} ${ordinal}`) ?? Infinity;
     for (const [i, sub] of recipientsOf(rows, event).entries()) {
       if (wide !== undefined && i >= from && i < wide.count) continue;
-      if (!dues.has(`${sub}:${ordinal}`) && rows.get(keys.deliveryKey(sub, ordinal)) === undefined)
+      if (!dues.has(`${sub}:${ordinal}`) && rows.get(DELIVERY.key({ subscriptionId: sub, ordinal })) === undefined)
         fail(`${key} has no delivery for ${sub}`);
     }
-    if (id !== `evt_${ordinal}` && rows.get(keys.eventIdKey(keyId, id)) !== ordinal)
+    if (id !== `evt_${ordinal}` && rows.get(EVENT_ID.key({ keyId, id })) !== ordinal)
       fail(`${key}: ${id} does not find it`);
   }
   const counts = new Map<string, number>();
@@ -138,7 +140,7 @@ export function checkRows(rows: SortedMap): void {
     counts.set(keyId, (counts.get(keyId) ?? 0) + (deletedAt === undefined ? 1 : 0));
   }
   for (const [keyId, count] of counts) {
-    if (rows.get(keys.subscriptionCountKey(keyId)) !== String(count)) fail(`the count of ${keyId} is wrong`);
+    if (rows.get(COUNT.key({ keyId })) !== String(count)) fail(`the count of ${keyId} is wrong`);
   }
 }
 
@@ -218,7 +220,7 @@ const refOf = (body: string): string => /"ref":"(\w+)"/.exec(body)?.[1] ?? fail(
 
 /** The end of one delivery, and the receiver's word on it. */
 function endOf({ rows, seen, failedRuns }: Witness, sub: string, ordinal: string, id: string): void {
-  const text = rows.get(keys.deliveryKey(sub, ordinal)) ?? fail(`${id} has no end at ${sub}`);
+  const text = rows.get(DELIVERY.key({ subscriptionId: sub, ordinal })) ?? fail(`${id} has no end at ${sub}`);
   const delivery = decodeDelivery(text);
   const own = seen.filter((one) => one.subscriptionId === sub && one.eventId === id);
   if (delivery.status === "pending") fail(`${id} is pending at ${sub}`);

@@ -1,5 +1,6 @@
 /** Ordered subscriptions in the simulation: how they were made, and the law that nothing of them is ever reordered. */
-import * as keys from "../../core/model/keys.ts";
+import { parseDue, parseWaiting } from "../../core/model/due.ts";
+import { DELIVERY, HELD, PASSED, SEQUENCE } from "../../core/model/schema.ts";
 import { decodeDelivery } from "../../core/records/delivery-records.ts";
 import { parsePassed, parseRow } from "../../core/records/sequence-rows.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
@@ -29,12 +30,12 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
   const queued = new Map<string, number>();
   const turns = new Map<string, string[]>();
   const add = (sub: string, sequence: number, who: string): void => {
-    const name = keys.heldKey(sub, sequence);
+    const name = HELD.key({ subscriptionId: sub, sequence });
     turns.set(name, [...(turns.get(name) ?? []), who]);
   };
   for (const { key, value } of rows.range("waiting:", EVERY)) {
-    const { subscriptionId, ordinal, order, cycle, generation, attempts } = keys.parseWaiting(key, value);
-    const text = rows.get(keys.deliveryKey(subscriptionId, ordinal)) ?? fail(`${key} waits without a record`);
+    const { subscriptionId, ordinal, order, cycle, generation, attempts } = parseWaiting(key, value);
+    const text = rows.get(DELIVERY.key({ subscriptionId, ordinal })) ?? fail(`${key} waits without a record`);
     const delivery = decodeDelivery(text);
     const agrees =
       delivery.status === "pending" &&
@@ -46,11 +47,11 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
     const name = `${subscriptionId}:${ordinal}`;
     if (waiting.has(name)) fail(`${name} waits twice`);
     waiting.add(name);
-    const at = keys.heldKey(subscriptionId, order?.sequence ?? -1);
+    const at = HELD.key({ subscriptionId, sequence: order?.sequence ?? -1 });
     queued.set(at, (queued.get(at) ?? 0) + 1);
   }
   for (const { key, value } of rows.range("due:", EVERY)) {
-    const { subscriptionId, order, ordinal } = keys.parseDue(key, value);
+    const { subscriptionId, order, ordinal } = parseDue(key, value);
     if (order !== undefined) add(subscriptionId, order.sequence, key);
     if (waiting.has(`${subscriptionId}:${ordinal}`)) fail(`${key} is due, and waits`);
   }
@@ -60,14 +61,15 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
   }
   for (const { key, value } of rows.range("sequence:", EVERY)) {
     const [, , sub = "", sequence = ""] = key.split(":");
-    const name = keys.heldKey(sub, Number(sequence));
+    const name = HELD.key({ subscriptionId: sub, sequence: Number(sequence) });
     const own = turns.get(name) ?? [];
     turns.delete(name);
     const behind = queued.get(name) ?? 0;
     const { busy, entered } = parseRow(value) ?? fail(`${key} → ${value} cannot be read`);
     if (own.length !== (busy ? 1 : 0)) fail(`${key} is ${value}, and it is the turn of [${own.join(", ")}]`);
     if (!busy && behind > 0) fail(`${key} is idle, and ${behind} wait`);
-    const passed = parsePassed(rows.get(keys.passedKeyOf(key))) ?? fail(`${key}: what has passed cannot be read`);
+    const passed =
+      parsePassed(rows.get(PASSED.key(SEQUENCE.id(key)))) ?? fail(`${key}: what has passed cannot be read`);
     if (entered - passed !== behind + own.length)
       fail(`${key} is ${value}, ${passed} have passed, and ${behind + own.length} are in it`);
   }
@@ -116,7 +118,7 @@ export function checkOrder({ rows, erasures, published, subscriptions, sent }: O
     const known = ordinals.get(`${sub.id} ${one.eventId}`);
     if (known === undefined && event !== undefined && isErased(erasures, event, one.eventId) !== false) continue;
     const ordinal = known ?? fail(`${one.eventId} was sent without a record`);
-    const { order } = decodeDelivery(rows.get(keys.deliveryKey(sub.id, ordinal)) as string);
+    const { order } = decodeDelivery(rows.get(DELIVERY.key({ subscriptionId: sub.id, ordinal })) as string);
     if (order === undefined) {
       fail(`${one.eventId} was sent to ${sub.id} without a place`);
       continue;

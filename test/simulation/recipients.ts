@@ -1,6 +1,7 @@
 /** Who an event goes to, as its records say: its own list, or the members of its snapshot and those that replays added. */
 import type { RelayEvent } from "../../core/model/event.ts";
-import { isFanoutQueue, membersKey, parseDue, snapshotKey } from "../../core/model/keys.ts";
+import { parseDue } from "../../core/model/due.ts";
+import { isFanoutQueue, MEMBERS, SNAPSHOT } from "../../core/model/schema.ts";
 import { decodeMembers, PAGE_MEMBERS } from "../../core/records/recipients.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { fail } from "./violation.ts";
@@ -10,11 +11,12 @@ type Listed = Pick<RelayEvent, "id" | "keyId" | "subscriptionIds" | "wide">;
 export function recipientsOf(rows: SortedMap, { id, keyId, subscriptionIds, wide }: Listed): readonly string[] {
   if (wide === undefined) return subscriptionIds;
   const { snapshot, count } = wide;
-  const header = rows.get(snapshotKey(keyId, snapshot));
+  const header = rows.get(SNAPSHOT.key({ keyId, id: snapshot }));
   if (header !== `live ${count}`) fail(`${id} is stored, but its snapshot is ${header}`);
   const members: string[] = [];
   for (let page = 0; page * PAGE_MEMBERS < count; page++) {
-    const text = rows.get(membersKey(keyId, snapshot, page)) ?? fail(`${id}: page ${page} of its snapshot is missing`);
+    const text =
+      rows.get(MEMBERS.key({ keyId, id: snapshot, page })) ?? fail(`${id}: page ${page} of its snapshot is missing`);
     members.push(...decodeMembers(text).map((member) => member.id));
   }
   if (members.length !== count) fail(`${id} counts ${count} members, its snapshot has ${members.length}`);

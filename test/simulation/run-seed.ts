@@ -4,7 +4,8 @@ import { deeds, REPLAY_MS } from "./actions.ts";
 import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { checkEnded, matches } from "./ended.ts";
-import { parseDue, parseSubscriptionKey } from "../../core/model/keys.ts";
+import { parseDue } from "../../core/model/due.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { decodeSubscription } from "../../core/records/subscription-record.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
@@ -269,7 +270,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
     // What a replay has begun may fail once more before all is well.
     if (days)
       for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
-        const { keyId, id } = parseSubscriptionKey(key);
+        const { keyId, id } = SUBSCRIPTION.id(key);
         const { deletedAt } = decodeSubscription(value, key);
         const tried = rows
           .range(`due:${id}:`, { limit: 1_000 })

@@ -1,6 +1,7 @@
 /** When attempts must be made, and when they must not: the retry schedule, and what is overdue. */
 import { decodeEvent } from "../../core/model/event.ts";
-import * as keys from "../../core/model/keys.ts";
+import { parseDue } from "../../core/model/due.ts";
+import { EVENT } from "../../core/model/schema.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
@@ -73,9 +74,9 @@ export function checkOverdue(at: Overdue): void {
     tried.set(name, judged + wait + ahead);
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
-    const { subscriptionId, keyId, ordinal, attempts, cycle, order } = keys.parseDue(key, value);
+    const { subscriptionId, keyId, ordinal, attempts, cycle, order } = parseDue(key, value);
     if (gone(subscriptionId)) continue;
-    const text = rows.get(keys.eventKey(keyId, ordinal));
+    const text = rows.get(EVENT.key({ keyId, ordinal }));
     // Its event is erased, and it goes with it.
     if (text === undefined) continue;
     const { id } = decodeEvent(text);

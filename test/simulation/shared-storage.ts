@@ -4,7 +4,8 @@
  */
 import { ConflictError, LeaseLostError, StorageError } from "../../core/model/errors.ts";
 import { neverTried, type Due } from "../../core/model/delivery.ts";
-import { dueKey, parseDue } from "../../core/model/keys.ts";
+import { parseDue } from "../../core/model/due.ts";
+import { DUE } from "../../core/model/schema.ts";
 import type { Change, Lease, Nodes, Queue, Storage } from "../../core/ports/storage.ts";
 import { unmet } from "../../plugins/storage/embedded/group.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
@@ -296,14 +297,14 @@ export function simShared(world: World): SimShared {
           const at = carryOut(id, changes, nodeNow);
           const name = `${lease.subscriptionId}:${lease.ordinal}`;
           if (then?.keep === undefined) leases.delete(name);
-          else leases.set(name, { token: held.token, line: dueKey(then.keep), until: serverNow() + LEASE_MS });
+          else leases.set(name, { token: held.token, line: DUE.key(then.keep), until: serverNow() + LEASE_MS });
           return at;
         }),
       async withdraw(line, changes) {
         try {
           await write(changes, (id, _at, nodeNow) => {
             const held = leases.get(`${line.subscriptionId}:${line.ordinal}`);
-            if (held !== undefined && held.line === dueKey(line) && held.until > serverNow())
+            if (held !== undefined && held.line === DUE.key(line) && held.until > serverNow())
               throw new LeaseLostError();
             return carryOut(id, changes, nodeNow);
           });

@@ -1,6 +1,6 @@
 // What statistics keep when the clock is set back, one key is very large, or the relay never runs for a day.
 import { expect, it } from "vitest";
-import { duesOf } from "../../core/model/keys.ts";
+import { DUE } from "../../core/model/schema.ts";
 import { createStatsCollector, type StatsCollector } from "../../core/stats/collect.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import { testClock } from "../support/clock.ts";
@@ -40,7 +40,7 @@ it("counts the backlog of small keys also beside one key with very many subscrip
   const { storage, clock, collector } = room();
   const stats = collector();
   const many = Array.from({ length: 1_001 }, (_, i) => `sub_${i}`);
-  storage.rows.set(`${duesOf("sub_small")}0000000000001:x`, "key_small 1 0 0");
+  storage.rows.set(`${DUE.under({ subscriptionId: "sub_small" })}0000000000001:x`, "key_small 1 0 0");
   for (let minute = 0; minute < 3; minute++) {
     stats.accepted({ keyId: "key_wide", subscriptionIds: many });
     stats.accepted({ keyId: "key_small", subscriptionIds: ["sub_small"] });

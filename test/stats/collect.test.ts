@@ -3,7 +3,7 @@ import { createStatsCollector, type StatsCollector } from "../../core/stats/coll
 import { quantileMs, latencyCell, LATENCY_CELLS } from "../../core/stats/latency-histogram.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import { decodeBucket, encodeBucket, newBucket } from "../../core/stats/bucket.ts";
-import { WHOLE_RELAY } from "../../core/model/keys.ts";
+import { WHOLE_RELAY } from "../../core/model/schema.ts";
 import type { Attempt } from "../../core/model/attempt.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { StorageError } from "../../core/model/errors.ts";

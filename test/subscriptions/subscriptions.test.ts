@@ -3,7 +3,7 @@ import { createSubscriptionCache, createSubscriptions } from "../../core/subscri
 import type { Subscriptions, SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { subscriptionKey, subscriptionsOf } from "../../core/model/keys.ts";
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -34,7 +34,7 @@ function watched(): { readonly store: Shelf; readonly storage: Storage; tell(key
 }
 
 const put = (store: Shelf, sub: Subscription): void =>
-  void store.rows.set(subscriptionKey(sub.keyId, sub.id), encodeSubscription(sub));
+  void store.rows.set(SUBSCRIPTION.key(sub), encodeSubscription(sub));
 
 describe("the subscription cache", () => {
   it("reads a key once, until a commit touches it", async () => {
@@ -48,9 +48,9 @@ describe("the subscription cache", () => {
     expect(directory.of("key_1")).toBe(directory.of("key_1"));
     expect(reads).toBe(1);
     put(store, subscription("b"));
-    tell([subscriptionKey("key_2", "sub_x"), "control:x"]);
+    tell([SUBSCRIPTION.key({ keyId: "key_2", id: "sub_x" }), "control:x"]);
     expect(await directory.of("key_1")).toHaveLength(1);
-    tell([subscriptionKey("key_1", "sub_b")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
     expect(await directory.of("key_1")).toHaveLength(2);
   });
 
@@ -80,7 +80,7 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     const early = directory.of("key_1");
     put(store, subscription("a", { status: "disabled" }));
-    tell([subscriptionKey("key_1", "sub_a")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     held.resolve();
     expect((await early)[0]?.status).toBe("active");
     expect((await directory.of("key_1"))[0]?.status).toBe("disabled");
@@ -94,9 +94,9 @@ describe("the subscription cache", () => {
     store.range = () => Promise.reject(new Error("all are read again"));
     put(store, subscription("b", { status: "disabled" }));
     put(store, subscription("c"));
-    store.rows.delete(subscriptionKey("key_1", "sub_d"));
+    store.rows.delete(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_d" }));
     // A row may be named although it has not changed.
-    tell(["a", "b", "c", "d"].map((name) => subscriptionKey("key_1", `sub_${name}`)));
+    tell(["a", "b", "c", "d"].map((name) => SUBSCRIPTION.key({ keyId: "key_1", id: `sub_${name}` })));
     const after = await directory.of("key_1");
     expect(after.map(({ id, status }) => `${id} ${status}`)).toEqual([
       "sub_a active",
@@ -114,7 +114,7 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     const [first] = await directory.of("key_1");
     put(store, subscription("b", { status: "disabled" }));
-    tell([subscriptionKey("key_1", "sub_b")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
     const second = directory.get("key_1", "sub_b");
     expect(directory.get("key_1", "sub_a")).toBe(first);
     expect(await second).toMatchObject({ status: "disabled" });
@@ -130,12 +130,12 @@ describe("the subscription cache", () => {
     store.range = (prefix, ...more) => (reads.push(prefix), range(prefix, ...more));
     for (let n = 0; n < 12; n++) {
       put(store, { ...subscription(`n${n}`), keyId: "key_2" });
-      tell([subscriptionKey("key_2", `sub_n${n}`)]);
+      tell([SUBSCRIPTION.key({ keyId: "key_2", id: `sub_n${n}` })]);
       expect(await directory.of("key_2")).toHaveLength(n + 1);
     }
     expect(reads).toEqual([]);
     await directory.of("key_1");
-    expect(reads).toEqual([subscriptionsOf("key_1")]);
+    expect(reads).toEqual([SUBSCRIPTION.under({ keyId: "key_1" })]);
   });
 
   it("may be asked by who does not wait for the answer, also while the storage is away", async () => {
@@ -144,7 +144,7 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     await directory.of("key_1");
     store.getMany = () => Promise.reject(new StorageError("unavailable", "away"));
-    tell([subscriptionKey("key_1", "sub_a")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     // A rejection that nobody hears would end the process.
     void directory.of("key_1");
     await expect(directory.of("key_1")).rejects.toThrow("away");
@@ -160,7 +160,7 @@ describe("the subscription cache", () => {
     const { getMany } = store;
     let during: (() => void) | undefined = () => {
       put(store, subscription("a", { status: "disabled" }));
-      tell([subscriptionKey("key_1", "sub_a")]);
+      tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     };
     store.getMany = async (keys) => {
       const rows = await getMany(keys);
@@ -169,7 +169,7 @@ describe("the subscription cache", () => {
       return rows;
     };
     put(store, subscription("a", { events: ["*"] }));
-    tell([subscriptionKey("key_1", "sub_a")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "disabled" }]);
   });
 
@@ -181,14 +181,14 @@ describe("the subscription cache", () => {
     let reads = 0;
     const { range } = store;
     store.range = (...args) => (reads++, range(...args));
-    tell(Array.from({ length: 501 }, (_, i) => subscriptionKey("key_1", `sub_${i}`)));
+    tell(Array.from({ length: 501 }, (_, i) => SUBSCRIPTION.key({ keyId: "key_1", id: `sub_${i}` })));
     expect(await directory.of("key_1")).toHaveLength(1);
     expect(reads).toBe(1);
-    store.rows.set(subscriptionKey("key_1", "sub_b"), "{");
-    tell([subscriptionKey("key_1", "sub_b")]);
+    store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" }), "{");
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "active" }, { disabledReason: "record_damaged" }]);
     put(store, subscription("b"));
-    tell([subscriptionKey("key_1", "sub_b")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "active" }, { status: "active" }]);
     expect(reads).toBe(1);
   });
@@ -198,10 +198,10 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     expect(await directory.get("key_1", "sub_a")).toBeUndefined();
     put(store, subscription("a"));
-    tell([subscriptionKey("key_1", "sub_a")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
     put(store, subscription("a", { deletedAt: 5 }));
-    tell([subscriptionKey("key_1", "sub_a")]);
+    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
     expect(await directory.of("key_1")).toEqual([]);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ deletedAt: 5 });
   });
@@ -245,11 +245,11 @@ describe("the subscription cache", () => {
 
   it("says so when a record cannot be read, rather than leave it out", async () => {
     const { store, storage } = watched();
-    store.rows.set(subscriptionKey("key_1", "sub_a"), "{");
+    store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" }), "{");
     const told: string[] = [];
     using directory = createSubscriptionCache(storage, ({ key }) => told.push(key));
     expect(await directory.of("key_1")).toMatchObject([{ id: "sub_a", disabledReason: "record_damaged" }]);
-    expect(told).toEqual([subscriptionKey("key_1", "sub_a")]);
+    expect(told).toEqual([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
   });
 });
 
@@ -275,7 +275,7 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     storage,
     subscriptions,
     read: (id) => {
-      const key = subscriptionKey("key_1", id);
+      const key = SUBSCRIPTION.key({ keyId: "key_1", id });
       return decodeSubscription(store.rows.get(key) ?? "", key);
     },
   };
@@ -370,7 +370,10 @@ describe("a subscription", () => {
     store.before = () => {
       if (raced) return;
       raced = true;
-      store.rows.set(subscriptionKey("key_1", id), encodeSubscription({ ...read(id), description: "raced" }));
+      store.rows.set(
+        SUBSCRIPTION.key({ keyId: "key_1", id }),
+        encodeSubscription({ ...read(id), description: "raced" }),
+      );
     };
     await subscriptions.remove("key_1", id, ACTOR);
     expect(read(id)).toMatchObject({ deletedAt: expect.any(Number), secrets: [], url: "" });
@@ -480,7 +483,10 @@ describe("a subscription", () => {
     store.before = () => {
       if (raced) return;
       raced = true;
-      store.rows.set(subscriptionKey("key_1", id), encodeSubscription({ ...read(id), description: "raced" }));
+      store.rows.set(
+        SUBSCRIPTION.key({ keyId: "key_1", id }),
+        encodeSubscription({ ...read(id), description: "raced" }),
+      );
     };
     await subscriptions.rotate("key_1", id, 60_000, ACTOR);
     expect(read(id)).toMatchObject({ description: "raced", secrets: [{ version: 2 }, { version: 1 }] });

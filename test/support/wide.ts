@@ -2,7 +2,7 @@
 import type { FanoutBounds } from "../../core/publish/write-event.ts";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { isFanoutQueue } from "../../core/model/keys.ts";
+import { isFanoutQueue } from "../../core/model/schema.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { TestClock } from "./clock.ts";

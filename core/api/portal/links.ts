@@ -11,7 +11,7 @@ import type { Actor } from "../../model/audit.ts";
 import { bearerToken } from "../../model/bearer.ts";
 import { ConflictError, StorageError } from "../../model/errors.ts";
 import { randomId } from "../../model/ids.ts";
-import { portalKey } from "../../model/keys.ts";
+import { PORTAL } from "../../model/schema.ts";
 import { isKeyId } from "../../model/names.ts";
 import { ACCESS_CLAIM, accessOf, OWN_ISSUER, type Access } from "../../model/token.ts";
 import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
@@ -111,7 +111,8 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
     if (iat * 1_000 > clock.now() + AHEAD_MS) return refuse("the clock of the node that made it is too far ahead");
     const [keyId] = Array.isArray(owned) && owned.length === 1 ? (owned as unknown[]) : [];
     if (typeof keyId !== "string" || !isKeyId(keyId) || !LINK_ID.test(id)) return refuse("it names no key");
-    if (typeof life !== "string" || (await storage.getItem(portalKey(keyId))) !== life) return refuse("it was revoked");
+    if (typeof life !== "string" || (await storage.getItem(PORTAL.key({ keyId }))) !== life)
+      return refuse("it was revoked");
     if (!(await minterStands(id, minter))) return refuse("the account that made it has changed");
     return {
       sub: `portal:${id}`,
@@ -129,7 +130,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
     decide: (life: string | undefined) => { readonly changes: readonly Change[]; readonly result: T },
   ): Promise<T> {
     for (let left = TRIES; ; left--) {
-      const { changes, result } = decide(await storage.getItem(portalKey(keyId)));
+      const { changes, result } = decide(await storage.getItem(PORTAL.key({ keyId })));
       try {
         await storage.commit(changes);
         return result;
@@ -145,7 +146,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
       const minter = await sealMinter(id, actor);
       const detail = `${access}, for ${Math.floor(ttlMs / 1_000)} s`;
       const life = await commitWith(keyId, (known) => {
-        const row = portalKey(keyId);
+        const row = PORTAL.key({ keyId });
         const result = known ?? randomId("life");
         const same: Change =
           known === undefined ? { op: "put", key: row, value: result, if: null } : { op: "check", key: row, if: known };
@@ -173,7 +174,8 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
       commitWith(keyId, (known) => {
         const line = { action: "portal_links.revoked", target: keyId } as const;
         const audit = auditChange(keyId, ordinal(), actor, clock.now(), line);
-        const gone: readonly Change[] = known === undefined ? [] : [{ op: "delete", key: portalKey(keyId), if: known }];
+        const gone: readonly Change[] =
+          known === undefined ? [] : [{ op: "delete", key: PORTAL.key({ keyId }), if: known }];
         return { changes: [...gone, audit], result: undefined };
       }),
 

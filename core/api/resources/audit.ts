@@ -1,8 +1,8 @@
 /** The audit trail of a key, newest first. Tokens that own every key also see the entries of the relay itself. */
 import { z } from "zod";
 import { AUDIT_ACTIONS, type AuditLine } from "../../model/audit.ts";
-import { ordinalOf, ordinalTime } from "../../model/ids.ts";
-import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";
+import { ordinalTime } from "../../model/ids.ts";
+import { AUDIT, WHOLE_RELAY, ordinalOf } from "../../model/schema.ts";
 import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Cursors } from "../http/cursor.ts";
@@ -83,8 +83,8 @@ export function auditOperations(deps: {
         const place = cursors.read(cursor, list);
         const most = narrowed ? LOOKS : limit;
         const read = async (trail: string): Promise<readonly Row[]> => {
-          const after = place === undefined ? undefined : auditKey(trail, place);
-          const found = await storage.range(auditOf(trail), { after, limit: most + 1, reverse: true });
+          const after = place === undefined ? undefined : AUDIT.key({ keyId: trail, ordinal: place });
+          const found = await storage.range(AUDIT.under({ keyId: trail }), { after, limit: most + 1, reverse: true });
           return found.map(({ key, value }) => ({
             ordinal: ordinalOf(key),
             line: lineOf(key, value),

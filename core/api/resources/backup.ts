@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { auditChange } from "../../records/audit-trail.ts";
 import { canTap, backupLines, endedLine } from "../../maintenance/backup.ts";
-import { WHOLE_RELAY } from "../../model/keys.ts";
+import { WHOLE_RELAY } from "../../model/schema.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";

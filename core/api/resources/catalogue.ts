@@ -1,6 +1,6 @@
 /** Lists what there is to choose from: the keys of a token, and the names of events. */
 import { z } from "zod";
-import { apiKeyKey, keyTypeKey, parseApiKeyKey, parseTypeKey, typeKey } from "../../model/keys.ts";
+import { API_KEY, KEY_TYPE, TYPE } from "../../model/schema.ts";
 import type { EventType, EventTypes } from "../../model/event-type.ts";
 import { isEventName, isKeyId } from "../../model/names.ts";
 import type { Keys } from "../../ports/plugin.ts";
@@ -32,11 +32,11 @@ export function catalogueOperations(deps: {
   /** Keys of the token that are in use, from `after` on, one more than asked for. */
   async function keysInUse(owned: readonly string[] | "*", after: string | undefined, most: number): Promise<string[]> {
     if (owned === "*") {
-      const rows = await storage.range(apiKeyKey(""), { after: after && apiKeyKey(after), limit: most });
-      return rows.map(({ key }) => parseApiKeyKey(key));
+      const rows = await storage.range(API_KEY.start, { after: after && API_KEY.key({ keyId: after }), limit: most });
+      return rows.map(({ key }) => API_KEY.id(key).keyId);
     }
     const wanted = [...new Set(owned.filter(isKeyId))].toSorted().filter((id) => after === undefined || id > after);
-    const found = await storage.getMany(wanted.map(apiKeyKey));
+    const found = await storage.getMany(wanted.map((keyId) => API_KEY.key({ keyId })));
     return wanted.filter((_, i) => found[i] !== undefined).slice(0, most);
   }
 
@@ -44,13 +44,13 @@ export function catalogueOperations(deps: {
   async function namesInUse(owned: readonly string[] | "*", after: string | undefined, limit: number) {
     const keysOf: readonly ((name: string) => string)[] =
       owned === "*"
-        ? [typeKey]
-        : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => keyTypeKey(keyId, name));
+        ? [(name) => TYPE.key({ name })]
+        : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => KEY_TYPE.key({ keyId, name }));
     const names = new Set<string>();
     // One after the other: a token may own a thousand keys.
     for (const keyOf of keysOf) {
       const rows = await storage.range(keyOf(""), { after: after && keyOf(after), limit });
-      for (const { key } of rows) names.add(parseTypeKey(key));
+      for (const { key } of rows) names.add((owned === "*" ? TYPE : KEY_TYPE).id(key).name);
     }
     return names;
   }
@@ -58,7 +58,8 @@ export function catalogueOperations(deps: {
   /** Whether a name that the catalogue does not have is used on a key of the token. */
   async function isUsed(owned: readonly string[] | "*", name: string): Promise<boolean> {
     if (!isEventName(name)) return false;
-    const wanted = owned === "*" ? [typeKey(name)] : owned.filter(isKeyId).map((keyId) => keyTypeKey(keyId, name));
+    const wanted =
+      owned === "*" ? [TYPE.key({ name })] : owned.filter(isKeyId).map((keyId) => KEY_TYPE.key({ keyId, name }));
     return (await storage.getMany(wanted)).some((row) => row !== undefined);
   }
 
@@ -123,10 +124,10 @@ export function catalogueOperations(deps: {
         const list = `event-types:${principal.sub}`;
         const after = typeCursors.read(cursor, list);
         const used = await namesInUse(principal.keys, after, limit + 1);
-        const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: typeKey(name) }));
+        const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: TYPE.key({ name }) }));
         // In key order, which the pages follow.
         const names = all
-          .filter(({ place }) => after === undefined || place > typeKey(after))
+          .filter(({ place }) => after === undefined || place > TYPE.key({ name: after }))
           .toSorted((a, b) => (a.place < b.place ? -1 : 1));
         const page = names.slice(0, limit).map(({ name }) => name);
         const next = names.length > limit ? page.at(-1) : undefined;

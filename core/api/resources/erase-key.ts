@@ -1,6 +1,6 @@
 /** Erases an API key: asks for a second factor, and begins the job that does it. */
 import { z } from "zod";
-import { apiKeyKey } from "../../model/keys.ts";
+import { API_KEY } from "../../model/schema.ts";
 import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
@@ -29,7 +29,7 @@ export function keyOperations(deps: {
       reply: { status: 202, data: begun },
       problems: ["STEP_UP_REQUIRED"],
       async handle({ keyId, actor }) {
-        if ((await storage.getItem(apiKeyKey(keyId))) === undefined) throw notFound();
+        if ((await storage.getItem(API_KEY.key({ keyId }))) === undefined) throw notFound();
         return { data: { id: keyId, startedAt: isoTime(await eraseKey(keyId, actor)) } };
       },
     }),

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { loadConfig } from "../../../config/load.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { alignRecords, copyRecords, countRecords } from "../../maintenance/migrate.ts";
-import { FILLING } from "../../model/keys.ts";
+import { FILLING } from "../../model/schema.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { lostSince, quarantinedIn } from "../../maintenance/quarantined.ts";
 import { makeKeys } from "../../runtime/keys/keyring.ts";

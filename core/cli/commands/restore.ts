@@ -1,6 +1,6 @@
 /** `relay restore <file>`: puts a backup back into an empty storage. */
 import { batches, inspect, NoBackup } from "../../maintenance/backup.ts";
-import { FILLING } from "../../model/keys.ts";
+import { FILLING } from "../../model/schema.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
 import { storedSchema } from "../../runtime/storage-schema.ts";
 import { linesOf } from "./backup.ts";

@@ -1,6 +1,6 @@
 /** Opens the storage that is copied, for a backup or a migration. */
 import { existsSync } from "node:fs";
-import { FILLING } from "../../model/keys.ts";
+import { FILLING } from "../../model/schema.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { storedSchema } from "../../runtime/storage-schema.ts";

@@ -4,7 +4,7 @@
  */
 import { BroadcastChannel } from "node:worker_threads";
 import { createFeed, type FeedMessage, type LiveFeed } from "../../history/live-feed.ts";
-import { parseSubscriptionKey } from "../../model/keys.ts";
+import { SUBSCRIPTION } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
@@ -19,8 +19,8 @@ export function watchedFeed(deps: {
   const feed = thread === undefined ? own : acrossThreads(own, thread);
   storage.watch((keys) => {
     for (const key of keys) {
-      if (!key.startsWith("subscription:")) continue;
-      const { keyId, id } = parseSubscriptionKey(key);
+      if (!SUBSCRIPTION.has(key)) continue;
+      const { keyId, id } = SUBSCRIPTION.id(key);
       feed.changed(keyId, id);
     }
   });

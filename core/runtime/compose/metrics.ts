@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { createApp, type AppDeps } from "../../api/http/app.ts";
 import { isReady } from "../../api/resources/health.ts";
 import { bearerCheck } from "../../model/bearer.ts";
-import { HELD } from "../../model/keys.ts";
+import { HELD } from "../../model/schema.ts";
 import { Problem } from "../../model/problem.ts";
 import { seldom } from "../../model/seldom.ts";
 import { VERSION } from "../../model/version.ts";
@@ -90,7 +90,7 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
   const waitingInOrder = seldom(() => countWaiting(storage), clock);
   onRead(async () => {
     metrics.gauge("ordered_waiting", await waitingInOrder());
-    metrics.gauge("ordered_held", (await storage.range(HELD, { limit: MOST_HELD })).length);
+    metrics.gauge("ordered_held", (await storage.range(HELD.start, { limit: MOST_HELD })).length);
   });
   onRead(async () => {
     const ready = isReady(await readiness());

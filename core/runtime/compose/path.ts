@@ -18,7 +18,7 @@ import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
 import { ordinals } from "../../model/ids.ts";
-import { isFanoutQueue } from "../../model/keys.ts";
+import { isFanoutQueue } from "../../model/schema.ts";
 import { seldom } from "../../model/seldom.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";

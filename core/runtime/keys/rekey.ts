@@ -4,7 +4,7 @@ import { createAuditTrail } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
 import { createReseal } from "../../subscriptions/reseal.ts";
 import { ConflictError, StartError } from "../../model/errors.ts";
-import { metaKey } from "../../model/keys.ts";
+import { META } from "../../model/schema.ts";
 import { unlessAborted } from "../../model/within.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -30,8 +30,8 @@ interface Rekey {
   stop(): Promise<void>;
 }
 
-const FINGERPRINT = metaKey("master-key");
-const RETIRED = metaKey("master-keys-retired");
+const FINGERPRINT = META.key({ what: "master-key" });
+const RETIRED = META.key({ what: "master-keys-retired" });
 const SHOWN = 20;
 
 interface RekeyDeps {

@@ -1,7 +1,7 @@
 /** Builds what each plug-in is handed: its surroundings, and a part of the storage that is its own. */
 import { createAuditTrail, type AuditTrail } from "../../records/audit-trail.ts";
 import type { AuditEntry } from "../../model/audit.ts";
-import { pluginPrefix } from "../../model/keys.ts";
+import { PLUGIN } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../../ports/plugin.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
@@ -62,7 +62,7 @@ export function contextOf(
     refused: async (entry: AuditEntry, alike: string) => trail?.refused(entry, alike),
     get storage() {
       if (storage === undefined || trail === undefined) throw new Error("the storage is not set up yet");
-      return Object.freeze(scoped(storage, pluginPrefix(plugin.kind, plugin.name), trail));
+      return Object.freeze(scoped(storage, PLUGIN.under(plugin), trail));
     },
   });
 }

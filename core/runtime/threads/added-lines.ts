@@ -1,6 +1,7 @@
 /** Adds to the queue the due lines that threads have written, in the order in which they come. */
 import type { Due } from "../../model/delivery.ts";
-import { dueKey, dueValue, parseDue } from "../../model/keys.ts";
+import { dueValue, parseDue } from "../../model/due.ts";
+import { DUE } from "../../model/schema.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
 import { leaseName } from "./storage-calls.ts";
 
@@ -42,7 +43,7 @@ export function createAddedLines<Node>(
     const asked = [...lines.values()];
     lookedUp.add(lines);
     try {
-      const values = await storage.getMany(asked.map(dueKey));
+      const values = await storage.getMany(asked.map((due) => DUE.key(due)));
       add(
         node,
         asked.filter((due, i) => values[i] === dueValue(due) && lines.get(leaseName(due)) === due),
@@ -67,4 +68,4 @@ export function createAddedLines<Node>(
 }
 
 const lineOf = (change: Change): readonly Due[] =>
-  change.op === "put" && change.key.startsWith("due:") ? [parseDue(change.key, change.value)] : [];
+  change.op === "put" && DUE.has(change.key) ? [parseDue(change.key, change.value)] : [];

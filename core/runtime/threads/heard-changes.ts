@@ -3,9 +3,9 @@
  * A thread must have heard of those of its events' own keys: changes of other keys, however many, refuse it nothing.
  */
 import { setNewest } from "../../model/bounded-map.ts";
+import { EVENT, SUBSCRIPTION } from "../../model/schema.ts";
 import type { Change } from "../../ports/storage.ts";
 
-const SUBSCRIPTIONS = "subscription:";
 /** Keys of which the last change is remembered. A thread that knows of nothing since an older one counts as outdated. */
 const KEYS = 10_000;
 
@@ -17,9 +17,6 @@ interface HeardChanges {
   /** @param knows the epoch of the last change that the thread has heard of */
   outdated(knows: number, changes: readonly Change[]): boolean;
 }
-
-/** The part of a stored key that names an API key. */
-const apiKeyOf = (key: string): string => key.split(":", 2)[1] as string;
 
 export function createHeardChanges(most = KEYS): HeardChanges {
   /** API key → epoch of its last change. */
@@ -39,15 +36,15 @@ export function createHeardChanges(most = KEYS): HeardChanges {
       return epoch;
     },
     changed(keys) {
-      const own = keys.filter((key) => key.startsWith(SUBSCRIPTIONS));
+      const own = keys.filter((key) => SUBSCRIPTION.has(key));
       if (own.length === 0) return;
       epoch++;
-      for (const key of own) note(apiKeyOf(key));
+      for (const key of own) note(SUBSCRIPTION.id(key).keyId);
     },
     outdated(knows, changes) {
       if (knows >= epoch) return false;
       if (knows < unnamed) return true;
-      return changes.some(({ key }) => key.startsWith("event:") && (last.get(apiKeyOf(key)) ?? 0) > knows);
+      return changes.some(({ key }) => EVENT.has(key) && (last.get(EVENT.id(key).keyId) ?? 0) > knows);
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The queue of a storage that another thread holds. It knows the leases of this node, so that each attempt asks nobody. */
 import { StorageError } from "../../model/errors.ts";
-import { dueKey } from "../../model/keys.ts";
+import { DUE } from "../../model/schema.ts";
 import { Waiters } from "../../model/waiters.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ClaimRequest, Lease, Queue, QueueDepth } from "../../ports/storage.ts";
@@ -87,7 +87,7 @@ export function queueClient(deps: {
 
   const port: Queue = {
     add(dues) {
-      const rest = dues.filter((due) => !known.delete(dueKey(due)));
+      const rest = dues.filter((due) => !known.delete(DUE.key(due)));
       if (rest.length > 0) link.send("add", rest);
     },
     async claim(request) {

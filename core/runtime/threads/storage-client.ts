@@ -1,4 +1,5 @@
 /** A storage that another thread of this process holds: the storage port over a message port, for one node. */
+import { DUE, EVENT } from "../../model/schema.ts";
 import {
   type Change,
   type Durability,
@@ -16,11 +17,10 @@ import { BEAT_MS } from "./node-thread.ts";
 import type { CommitCall, OptionalCall, StorageFacts } from "./storage-calls.ts";
 
 /** An event whose deliveries were fanned out by what this node knows of subscriptions. */
-const isNewEvent = (change: Change): boolean =>
-  change.op === "put" && change.if === null && change.key.startsWith("event:");
+const isNewEvent = (change: Change): boolean => change.op === "put" && change.if === null && EVENT.has(change.key);
 
 /** A due line that is written; the other side adds those of new events to the queue. */
-const isLine = ({ op, key }: Change): boolean => op === "put" && key.startsWith("due:");
+const isLine = ({ op, key }: Change): boolean => op === "put" && DUE.has(key);
 
 /**
  * Opens the storage that the other side of `port` serves.

@@ -4,6 +4,7 @@
  */
 import type { Due } from "../../model/delivery.ts";
 import { ConflictError } from "../../model/errors.ts";
+import { SUBSCRIPTION } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { ClaimRequest, Storage } from "../../ports/storage.ts";
@@ -87,7 +88,7 @@ export function createStorageHost(deps: {
 
   async function commit(client: Client, [flatChanges, knows]: CommitCall): Promise<void> {
     const changes = unflat(flatChanges);
-    if (knows !== undefined && heard.outdated(knows, changes)) throw new ConflictError(["subscription:"]);
+    if (knows !== undefined && heard.outdated(knows, changes)) throw new ConflictError([SUBSCRIPTION.start]);
     await storage.commit(changes);
     if (knows !== undefined) lines.committed(client, changes);
   }

@@ -1,2 +1,14 @@
 /** The prefixes of what an erasure deletes: after it, the storage takes the bytes from its files as well. */
-export const ERASED = "event: eventid: delivery: attempts: fanout: erasing: erasekey: subscription:".split(" ");
+import {
+  ATTEMPTS,
+  DELIVERY,
+  ERASE_KEY,
+  ERASING,
+  EVENT,
+  EVENT_ID,
+  FANOUT,
+  SUBSCRIPTION,
+} from "../../../core/model/schema.ts";
+export const ERASED = [EVENT, EVENT_ID, DELIVERY, ATTEMPTS, FANOUT, ERASING, ERASE_KEY, SUBSCRIPTION].map(
+  ({ start }) => start,
+);

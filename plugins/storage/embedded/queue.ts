@@ -3,7 +3,7 @@
  * process, and the lines stay in storage.
  */
 import { LeaseLostError } from "../../../core/model/errors.ts";
-import { duesOf } from "../../../core/model/keys.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
@@ -236,7 +236,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
 
     async pending(subscriptionIds) {
       let lines = 0;
-      for (const id of subscriptionIds) lines += await count(duesOf(id));
+      for (const id of subscriptionIds) lines += await count(DUE.under({ subscriptionId: id }));
       return lines;
     },
 

@@ -1,5 +1,6 @@
 /** Reads due lines from storage into the queue: a page where a subscription queue runs low, and a sweep over all. */
-import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
+import { parseDue } from "../../../core/model/due.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
@@ -87,7 +88,7 @@ export function createRefill(deps: {
 
   async function readPages(queue: SubscriptionQueue): Promise<void> {
     const limit = Math.min(PAGE, share());
-    await read(duesOf(queue.id), { after: startPage(queue), limit }, (page) => {
+    await read(DUE.under({ subscriptionId: queue.id }), { after: startPage(queue), limit }, (page) => {
       if (queues.get(queue.id) !== queue) return;
       endPage(queue, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
@@ -135,13 +136,13 @@ export function createRefill(deps: {
     function use(page: readonly Entry[]): void {
       const most = Math.min(SWEEP_SHARE, share());
       for (const entry of page) {
-        const id = entry.key.slice("due:".length, entry.key.indexOf(":", "due:".length));
+        const id = DUE.id(entry.key).subscriptionId;
         if (id !== queue?.id) enter(queueOf(id));
         if (skipping) continue;
         const own = queueOf(id);
         if (taken >= most) {
           // A complete queue reads on by itself.
-          if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
+          if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), DUE.id(entry.key).dueAt);
           skipping = true;
         } else {
           taken++;
@@ -157,9 +158,9 @@ export function createRefill(deps: {
     }
 
     while (!closed) {
-      const length = await read("due:", { after, limit: PAGE }, (page) => {
+      const length = await read(DUE.start, { after, limit: PAGE }, (page) => {
         use(page);
-        after = skipping && queue !== undefined ? `${duesOf(queue.id)}~` : page.at(-1)?.key;
+        after = skipping && queue !== undefined ? DUE.end({ subscriptionId: queue.id }) : page.at(-1)?.key;
         return page.length;
       });
       if (length < PAGE) break;
@@ -205,7 +206,7 @@ export function createRefill(deps: {
       forgotten = true;
     },
     moved(due) {
-      if (reading > 0) gone.add(dueKey(due));
+      if (reading > 0) gone.add(DUE.key(due));
     },
     async close() {
       closed = true;

@@ -3,7 +3,7 @@
  * Every subscription queue is searched once, and again after each step of the wall clock.
  */
 import type { Due } from "../../../core/model/delivery.ts";
-import { dueKey, duesOf } from "../../../core/model/keys.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";
@@ -45,11 +45,11 @@ export function createSearch(deps: {
       if (queue.search === undefined) {
         if (queue.searchAt > time.now()) return false;
         // Whatever is due is found without it.
-        queue.search = dueKey({ subscriptionId: queue.id, dueAt: clock.now(), ordinal: "" });
+        queue.search = DUE.key({ subscriptionId: queue.id, dueAt: clock.now(), ordinal: "" });
         queue.searchAt = Number.POSITIVE_INFINITY;
       }
       const after = queue.search;
-      await read(duesOf(queue.id), { after, limit: PAGE }, (page) => {
+      await read(DUE.under({ subscriptionId: queue.id }), { after, limit: PAGE }, (page) => {
         if (queue.search !== after) return; // The wall clock was set meanwhile.
         for (const entry of page) {
           const due = news(entry);

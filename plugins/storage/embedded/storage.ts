@@ -1,5 +1,6 @@
 /** Builds a complete storage from what an embedded plug-in brings: commit, getMany and range on this machine. */
 import { StorageError } from "../../../core/model/errors.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, Durability, Storage, StorageSpace } from "../../../core/ports/storage.ts";
 import { createCounters } from "./counters.ts";
@@ -27,7 +28,7 @@ export interface EmbeddedOptions {
 
 export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
   const { watch, watched, notify } = watchers();
-  let lines = await store.count("due:");
+  let lines = await store.count(DUE.start);
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
 
@@ -90,7 +91,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
 function growth(changes: readonly Change[]): number {
   let more = 0;
   for (const { op, key } of changes) {
-    if (op === "check" || !key.startsWith("due:")) continue;
+    if (op === "check" || !DUE.has(key)) continue;
     more += op === "put" ? 1 : -1;
   }
   return more;

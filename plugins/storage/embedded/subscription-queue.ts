@@ -1,5 +1,5 @@
 /** The queue of one subscription: its first due lines, and where the rest begins in storage. */
-import { dueKey } from "../../../core/model/keys.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Timeline } from "./timeline.ts";
@@ -132,7 +132,7 @@ export function dequeue(queue: SubscriptionQueue, line: QueueLine): void {
 /** Whether a new line sorts after the held ones, so that storage may keep it. */
 export function isBehind(queue: SubscriptionQueue, due: Due): boolean {
   if (queue.behind === undefined || due.dueAt < queue.behindAt) return false;
-  return due.dueAt > queue.behindAt || dueKey(due) > queue.behind;
+  return due.dueAt > queue.behindAt || DUE.key(due) > queue.behind;
 }
 
 /** Drops the last waiting line, which stays in storage, and returns it. */
@@ -177,7 +177,7 @@ function noteLeft(queue: SubscriptionQueue, key: string, at: number): void {
 }
 
 /** Returns the longest text below a line's key, so that a page read after it begins with that line. */
-const before = (due: Due): string => dueKey(due).slice(0, -1);
+const before = (due: Due): string => DUE.key(due).slice(0, -1);
 
 /** Begins the request of a page. Returns the key after which it starts. */
 export function startPage(queue: SubscriptionQueue): string | undefined {
@@ -190,6 +190,6 @@ export function endPage(queue: SubscriptionQueue, last: string | undefined): voi
   const { left } = queue;
   queue.behind = undefined;
   queue.behindAt = Number.POSITIVE_INFINITY;
-  if (last !== undefined) leaveBehind(queue, last, Number(last.split(":")[2]));
+  if (last !== undefined) leaveBehind(queue, last, DUE.id(last).dueAt);
   if (left !== undefined) leaveBehind(queue, left.behind, left.at);
 }

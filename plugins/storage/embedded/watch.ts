@@ -1,4 +1,5 @@
 /** Notifies watchers in this process of changed subscriptions and control keys. */
+import { CONTROL, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 
 interface Watchers {
@@ -8,7 +9,7 @@ interface Watchers {
   readonly notify: (keys: readonly string[]) => void;
 }
 
-const isWatched = (key: string): boolean => key.startsWith("subscription:") || key.startsWith("control:");
+const isWatched = (key: string): boolean => SUBSCRIPTION.has(key) || CONTROL.has(key);
 
 export function watchers(): Watchers {
   const listeners = new Set<(keys: readonly string[]) => void>();

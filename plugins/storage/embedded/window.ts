@@ -4,7 +4,7 @@
  */
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Due } from "../../../core/model/delivery.ts";
-import { dueKey } from "../../../core/model/keys.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { WakeTimer } from "./wake-timer.ts";
 import {
@@ -72,7 +72,7 @@ export function createWindow(deps: {
   function evict(queue: SubscriptionQueue): void {
     const line = evictLast(queue, time);
     if (line !== undefined && waitsUntil(line, time) !== undefined) {
-      setNewest(laterLines, dueKey(line.due), line.at, size);
+      setNewest(laterLines, DUE.key(line.due), line.at, size);
     }
     waiting--;
   }
@@ -96,7 +96,7 @@ export function createWindow(deps: {
   /** Returns when a line that is held again may be claimed. */
   function rested(due: Due, at: number): number {
     if (laterLines.size === 0) return at;
-    const key = dueKey(due);
+    const key = DUE.key(due);
     const until = laterLines.get(key) ?? at;
     laterLines.delete(key);
     return Math.max(at, until);

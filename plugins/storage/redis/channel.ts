@@ -1,5 +1,6 @@
 /** Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages. */
 import { StorageError } from "../../../core/model/errors.ts";
+import { CONTROL, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Calls } from "./calls.ts";
@@ -9,7 +10,7 @@ import { type Message, NO_EPOCH, type NodesOnRedis } from "./nodes.ts";
 /** How often the subscribing connection is tested, ms. */
 const ALIVE_MS = 1_000;
 /** Bare prefixes of the watched keys: any key with them may have changed. */
-const EVERYTHING = ["subscription:", "control:"] as const;
+const EVERYTHING = [SUBSCRIPTION.start, CONTROL.start];
 
 /**
  * An epoch is a number that grows by one, and the id of the commit that made it: two epochs with one number are of

@@ -1,5 +1,6 @@
 /** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
-import { dueKey, parseDue } from "../../../core/model/keys.ts";
+import { parseDue } from "../../../core/model/due.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/model/waiters.ts";
@@ -78,7 +79,7 @@ export function sharedQueue(deps: {
     if (ms <= 0) notify();
   }
 
-  const lineOf = (due: Due): string => dueKey(due).slice(`due:${due.subscriptionId}:`.length);
+  const lineOf = (due: Due): string => DUE.key(due).slice(DUE.under({ subscriptionId: due.subscriptionId }).length);
 
   return {
     noteDue,
@@ -193,7 +194,7 @@ type Claimed = [sub: string, line: string, value: string, token: string];
 /** Returns nothing for a line that is not ours: the check of stored data reports it, and it delays no other. */
 function leaseOf([subscriptionId, line, value, token]: Claimed): readonly Lease[] {
   try {
-    return [{ ...parseDue(`due:${subscriptionId}:${line}`, value), token }];
+    return [{ ...parseDue(DUE.under({ subscriptionId }) + line, value), token }];
   } catch {
     return [];
   }

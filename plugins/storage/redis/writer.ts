@@ -1,5 +1,6 @@
 /** Writes commits of every size: conditions, rows and the due index in one script, under an id that identifies a repeat. */
 import { ConflictError, LeaseLostError, StorageError } from "../../../core/model/errors.ts";
+import { CONTROL, EVENT, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
@@ -12,9 +13,7 @@ import type { Now } from "./time-argument.ts";
 const GROUP = 64;
 /** Ids of commits are remembered in sets, a new one after so many ms. Redis keeps each for 30 s: longer than a repeat takes. */
 const SET_MS = 5_000;
-/** The key that an outdated fan-out conflicts with. */
-const SUBSCRIPTIONS = "subscription:";
-const WATCHED = [SUBSCRIPTIONS, "control:"];
+const WATCHED = [SUBSCRIPTION, CONTROL];
 
 type Kind = "commit" | "settle" | "withdraw" | "extend";
 
@@ -164,7 +163,7 @@ export function createWriter(deps: WriterDeps): Writer {
     if (end === 3) {
       channel().atEpoch(epoch);
       channel().checkRecords();
-      throw new ConflictError([SUBSCRIPTIONS]);
+      throw new ConflictError([SUBSCRIPTION.start]);
     }
     if (watched.length > 0) channel().own(epoch, before, watched);
   }
@@ -194,13 +193,10 @@ export function createWriter(deps: WriterDeps): Writer {
 }
 
 /** An event that was fanned out by this node's cache of subscriptions. */
-const isNewEvent = (change: Change): boolean =>
-  change.op === "put" && change.if === null && change.key.startsWith("event:");
+const isNewEvent = (change: Change): boolean => change.op === "put" && change.if === null && EVENT.has(change.key);
 
 const watchedKeys = (changes: readonly Change[]): readonly string[] =>
-  changes
-    .filter(({ op, key }) => op !== "check" && WATCHED.some((prefix) => key.startsWith(prefix)))
-    .map(({ key }) => key);
+  changes.filter(({ op, key }) => op !== "check" && WATCHED.some((kind) => kind.has(key))).map(({ key }) => key);
 
 function flatten(change: Change): readonly string[] {
   const kind = change.if === undefined ? "" : change.if === null ? "absent" : "is";

@@ -1,4 +1,5 @@
 /** Judges and makes the changes of one commit, within the writer's transaction. */
+import { DUE } from "../../../core/model/schema.ts";
 import { ERASED } from "../embedded/erased.ts";
 import type { Open, Table } from "./connection.ts";
 import type { WorkerBatch } from "./worker-messages.ts";
@@ -37,7 +38,7 @@ const erases = ({ code, key }: Step): boolean =>
   code % CONDITION === DELETE && ERASED.some((prefix) => key.startsWith(prefix));
 
 /** Due lines have a table of their own: they come and go, and are read by the page. */
-const tableOf = (own: Open, key: string): Table => (key.startsWith("due:") ? own.line : own.record);
+const tableOf = (own: Open, key: string): Table => (DUE.has(key) ? own.line : own.record);
 
 /**
  * All conditions are judged first, by what was stored before the commit. Where each key stands only once in it, a

@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
+import { DUE } from "../../../core/model/schema.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { faultOf } from "./faults.ts";
 
@@ -80,7 +81,7 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
   }
 
   function valueOf(own: Open, key: string): string | undefined {
-    const table = key.startsWith("due:") ? own.line : own.record;
+    const table = DUE.has(key) ? own.line : own.record;
     return (table.get.get(key) as unknown as readonly [string] | undefined)?.[0];
   }
 
@@ -108,9 +109,9 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
         if (after !== undefined && reverse && after < to) to = after;
         if (from >= to) return [];
         const page = (table: Table): Row[] => table.page[order].all(from, to, limit) as unknown as Row[];
-        const rows = prefix.startsWith("due:")
+        const rows = DUE.has(prefix)
           ? page(own.line)
-          : "due:".startsWith(prefix)
+          : DUE.start.startsWith(prefix)
             ? merge(page(own.record), page(own.line), reverse, limit)
             : page(own.record);
         return rows.map(([key, value]) => ({ key, value }));
