@@ -129,7 +129,7 @@ export function createCircuitBreaker(deps: {
   }
 
   async function forgetStored(id: string, streak: Streak, sub: Subscription | undefined): Promise<void> {
-    const changes: readonly Change[] = [{ op: "delete", key: HEALTH.key({ subscriptionId: id }) }];
+    const changes: readonly Change[] = [HEALTH.delete({ subscriptionId: id })];
     if (sub === undefined || !streak.reported) await storage.commit(changes);
     else await commit(changes, breakerClosed(sub, streak.since));
   }
@@ -213,9 +213,7 @@ export function createCircuitBreaker(deps: {
     later("rest", () => storage.queue.pause(sub.id, restMs));
     if (streak.stored) return;
     streak.stored = true;
-    const changes: readonly Change[] = [
-      { op: "put", key: HEALTH.key({ subscriptionId: sub.id }), value: String(streak.since) },
-    ];
+    const changes: readonly Change[] = [HEALTH.put({ subscriptionId: sub.id }, String(streak.since))];
     const opened = breakerOpened(sub, streak.failures, streak.since, now + restMs);
     later("streak", () => (streak.reported ? commit(changes, opened) : storage.commit(changes)));
   }
@@ -262,7 +260,7 @@ export function createCircuitBreaker(deps: {
       await clear(id, streaks.get(id));
       // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
       const left = await storage.getItem(HEALTH.key({ subscriptionId: id }));
-      if (left !== undefined) await storage.commit([{ op: "delete", key: HEALTH.key({ subscriptionId: id }) }]);
+      if (left !== undefined) await storage.commit([HEALTH.delete({ subscriptionId: id })]);
     },
     async open(ids) {
       const open: string[] = [];

@@ -8,12 +8,13 @@
 import type { Due } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { dueValue, parseDue } from "../model/due.ts";
+import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE, FANOUT, fanoutQueueKey } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
+import { dropDue, putDue } from "../records/delivery-records.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import { parseFanout } from "../records/fanout-row.ts";
 import type { EventCache } from "./event-cache.ts";
@@ -150,8 +151,8 @@ export function createExpand(deps: ExpandDeps): Deliver {
       const done = from + members.length;
       if (done < all.length) next = fanoutLine(event, { ...wide, count: all.length }, done);
     }
-    changes.push({ op: "delete", key: DUE.key(lease), if: dueValue(lease) });
-    if (next !== undefined) changes.push({ op: "put", key: DUE.key(next), value: dueValue(next) });
+    changes.push(dropDue(lease));
+    if (next !== undefined) changes.push(putDue(next));
     await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
     if (dues.length > 0) queue.add(dues);
     if (!sound) reportLine(lease);

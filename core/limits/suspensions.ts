@@ -30,10 +30,10 @@ export async function storeSuspension(
   const record: Stored = { key, strikes, struckAt: now, until: now + forMs, forgetAt: now + Math.max(forgetMs, forMs) };
   const changes: Change[] = [
     { op: "put", key: target, value: JSON.stringify(record) },
-    { op: "put", key: EXPIRY.key({ at: record.forgetAt, target }), value: "" },
+    EXPIRY.put({ at: record.forgetAt, target }, ""),
   ];
   if (before !== undefined && before.forgetAt !== record.forgetAt)
-    changes.push({ op: "delete", key: EXPIRY.key({ at: before.forgetAt, target }) });
+    changes.push(EXPIRY.delete({ at: before.forgetAt, target }));
   await storage.commit(changes);
 }
 

@@ -1,20 +1,20 @@
 /** Checks the rows of ordered subscriptions: who waits, and that each sequence that is busy has somebody whose turn it is. */
 import { parseDue, parseWaiting } from "../model/due.ts";
-import { DELIVERY, DUE, HELD, SEQUENCE, WAITING } from "../model/schema.ts";
+import { DAMAGED } from "../model/kind.ts";
+import { DELIVERY, DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Entry } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { parseHeld, parsePassed, parseRow } from "../records/sequence-rows.ts";
 import type { Readable } from "./verify-wide.ts";
 
 export async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const { subscriptionId, sequence } = SEQUENCE.id(key);
-  const row = parseRow(value);
-  if (row === undefined) return "cannot be read";
-  const [first] = await storage.range(WAITING.under({ subscriptionId, sequence: sequence }), { limit: 1 });
+  const row = SEQUENCE.read(value);
+  if (row === DAMAGED) return "cannot be read";
+  const [first] = await storage.range(WAITING.under({ subscriptionId, sequence }), { limit: 1 });
   if (!row.busy) return first === undefined ? undefined : "is idle, but deliveries wait in it";
-  const held = await storage.getItem(HELD.key({ subscriptionId, sequence: sequence }));
+  const held = await storage.getItem(HELD.key({ subscriptionId, sequence }));
   if (held !== undefined) return undefined;
   for await (const line of everyEntry(storage, DUE.under({ subscriptionId }))) {
     const due = parseDue(line.key, line.value);
@@ -24,7 +24,7 @@ export async function checkSequence({ key, value }: Entry, storage: Readable): P
 }
 
 export const checkPassed = ({ value }: Entry): string | undefined =>
-  parsePassed(value) === undefined ? "cannot be read" : undefined;
+  PASSED.read(value) === DAMAGED ? "cannot be read" : undefined;
 
 export async function checkWaiting({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const due = parseWaiting(key, value);
@@ -42,10 +42,9 @@ export async function checkWaiting({ key, value }: Entry, storage: Readable): Pr
 }
 
 export async function checkHeld({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const held = parseHeld(value);
-  if (held === undefined) return "cannot be read";
-  const id = { keyId: held.keyId, ...HELD.id(key) };
-  const text = await storage.getItem(SEQUENCE.key(id));
+  const held = HELD.read(value);
+  if (held === DAMAGED) return "cannot be read";
+  const row = SEQUENCE.read(await storage.getItem(SEQUENCE.key({ ...held, ...HELD.id(key) })));
   // A damaged row is reported where it is stored.
-  return parseRow(text)?.busy !== false ? undefined : "holds up a sequence that is not busy";
+  return row === DAMAGED || row?.busy === true ? undefined : "holds up a sequence that is not busy";
 }

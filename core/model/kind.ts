@@ -1,4 +1,6 @@
-/** Describes a kind of record: the parts of its key, and what it belongs to. */
+/** Describes a kind of record: the parts of its key, how its text is written and read, and what it belongs to. */
+import type { Change } from "./change.ts";
+import { summed, withSum } from "./checksum.ts";
 
 /** A part of a key, by its name. */
 interface Part<Name extends string, T> {
@@ -6,7 +8,7 @@ interface Part<Name extends string, T> {
   write(value: T): string;
   read(text: string): T;
 }
-export interface AnyPart {
+interface AnyPart {
   readonly name: string;
   write(value: never): string;
   read(text: string): unknown;
@@ -36,21 +38,51 @@ export const digits = <N extends string>(name: N, width: number): Part<N, number
 /** Epoch ms. */
 export const time = <N extends string>(name: N): Part<N, number> => digits(name, 13);
 
-/** A record goes when what it belongs to is erased. */
-export type Owner = "relay" | "key" | "subscription" | "event";
+interface Codec<T> {
+  write(value: T): string;
+  /** @throws SyntaxError when the text is not one that `write` makes */
+  read(text: string): T;
+}
+/** The text as it is: its room writes and reads it. */
+const plain: Codec<string> = { write: (value) => value, read: (value) => value };
+/** Words between blanks, which `words` matches, and their checksum. */
+export const row = <T>(
+  write: (value: T) => readonly (string | number)[],
+  words: RegExp,
+  read: (found: string[]) => T,
+): Codec<T> => ({
+  write: (value) => withSum(write(value).join(" ")),
+  read(value) {
+    const found = words.exec(summed(value) ?? "");
+    if (found === null) throw new SyntaxError("the text is not that of a row of its kind");
+    return read(found.slice(1));
+  },
+});
 
-export class Kind<const P extends readonly AnyPart[]> {
+/** Stands for a record that cannot be read. */
+export const DAMAGED = Symbol("a damaged record");
+type Damaged = typeof DAMAGED;
+
+/** A record goes when what it belongs to is erased. */
+type Owner = "relay" | "key" | "subscription" | "event";
+
+export type AnyKind = Kind<readonly AnyPart[], unknown>;
+/** Every kind that was made. */
+export const kinds: AnyKind[] = [];
+
+export class Kind<const P extends readonly AnyPart[], T = string> {
   readonly prefix: string;
   readonly owner: Owner;
   readonly #parts: P;
+  readonly #codec: Codec<T>;
   /** The keys of all records of this kind begin like this. */
   readonly start: string;
 
-  constructor(prefix: string, owner: Owner, parts: P) {
-    this.prefix = prefix;
-    this.owner = owner;
-    this.#parts = parts;
+  constructor(prefix: string, owner: Owner, parts: P, codec: Codec<T> = plain as Codec<never>) {
+    [this.prefix, this.owner, this.#parts] = [prefix, owner, parts];
+    this.#codec = codec;
     this.start = `${prefix}:`;
+    kinds.push(this);
   }
   /** Whether it is the key of a record of this kind. */
   has(key: string): boolean {
@@ -91,6 +123,26 @@ export class Kind<const P extends readonly AnyPart[]> {
     }
     return id as IdOf<P>;
   }
+  /** Reads the text of a record; `undefined` when there is none. */
+  read(value: string): T | Damaged;
+  read(value: string | undefined): T | Damaged | undefined;
+  read(value: string | undefined): T | Damaged | undefined {
+    if (value === undefined) return undefined;
+    try {
+      return this.#codec.read(value);
+    } catch (error) {
+      if (error instanceof SyntaxError) return DAMAGED;
+      throw error;
+    }
+  }
+  /** @param was the text that the record must still have; `null`: it must not be there */
+  put(id: IdOf<P>, value: T, was?: string | null): Extract<Change, { op: "put" }> {
+    const [key, text] = [this.key(id), this.#codec.write(value)];
+    return was === undefined ? { op: "put", key, value: text } : { op: "put", key, value: text, if: was };
+  }
+  /** @param was the text that the record must still have */
+  delete(id: IdOf<P>, was?: string): Extract<Change, { op: "delete" }> {
+    const key = this.key(id);
+    return was === undefined ? { op: "delete", key } : { op: "delete", key, if: was };
+  }
 }
-
-export type AnyKind = Kind<readonly AnyPart[]>;

@@ -160,8 +160,8 @@ export function rememberRequest(
   const value = JSON.stringify({ digest, until, answer } satisfies Remembered);
   const changes: Change[] = [{ op: "put", key: row, value, if: was }];
   const before = was === null ? undefined : remembered(was);
-  if (before !== undefined) changes.push({ op: "delete", key: EXPIRY.key({ at: before.until, target: row }) });
-  changes.push({ op: "put", key: EXPIRY.key({ at: until, target: row }), value: "" });
+  if (before !== undefined) changes.push(EXPIRY.delete({ at: before.until, target: row }));
+  changes.push(EXPIRY.put({ at: until, target: row }, ""));
   return changes;
 }
 

@@ -81,8 +81,7 @@ export function createOperational(deps: {
     const ordinal = mint();
     const acceptedAt = ordinalTime(ordinal);
     add(writing, { ...event, id: id ?? `evt_${ordinal}`, ordinal, createdAt: acceptedAt, acceptedAt }, to);
-    if (id !== undefined)
-      writing.changes.push({ op: "put", key: EVENT_ID.key({ keyId, id }), value: ordinal, if: null });
+    if (id !== undefined) writing.changes.push(EVENT_ID.put({ keyId, id }, ordinal, null));
     // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
     if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {

@@ -18,7 +18,7 @@ export function auditChange(keyId: string, ordinal: string, actor: Actor, at: nu
   const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
-  return { op: "put", key: AUDIT.key({ keyId, ordinal }), value: JSON.stringify(value) };
+  return AUDIT.put({ keyId, ordinal }, JSON.stringify(value));
 }
 
 export interface AuditTrail {
@@ -93,11 +93,7 @@ export function createAuditTrail(deps: {
       try {
         const refusals = lines({ ...bounded, ...(text !== "" && { detail: text }) });
         const goesAt = clock.now() + REFUSED_MS;
-        const ends = refusals.map(({ key }): Change => ({
-          op: "put",
-          key: EXPIRY.key({ at: goesAt, target: key }),
-          value: "",
-        }));
+        const ends = refusals.map(({ key }): Change => EXPIRY.put({ at: goesAt, target: key }, ""));
         await storage.commit([...refusals, ...ends]);
       } catch (error) {
         log.warn("a refusal could not be written to the audit trail", { action: entry.action, error: String(error) });

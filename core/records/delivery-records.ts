@@ -98,14 +98,10 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   order: delivery.order,
 });
 
-export const putDelivery = (delivery: Delivery): Change => ({
-  op: "put",
-  key: DELIVERY.key(delivery),
-  value: encodeDelivery(delivery),
-});
-export const putDue = (due: Due): Change => ({ op: "put", key: DUE.key(due), value: dueValue(due) });
+export const putDelivery = (delivery: Delivery): Change => DELIVERY.put(delivery, encodeDelivery(delivery));
+export const putDue = (due: Due): Change => DUE.put(due, dueValue(due));
 /** Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now. */
-export const dropDue = (due: Due): Change => ({ op: "delete", key: DUE.key(due), if: dueValue(due) });
+export const dropDue = (due: Due): Change => DUE.delete(due, dueValue(due));
 
 export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
   putDelivery(delivery),
@@ -120,11 +116,11 @@ export function endedChanges(line: Due | undefined, delivery: Delivery): readonl
   return changes;
 }
 
-const putFailed = (delivery: Delivery, reason: EndReason): Change => ({
-  op: "put",
-  key: FAILED.key(delivery),
-  value: failedValue({ keyId: delivery.keyId, failedAt: delivery.updatedAt, reason, cycle: delivery.cycle }),
-});
+const putFailed = (delivery: Delivery, reason: EndReason): Change =>
+  FAILED.put(
+    delivery,
+    failedValue({ keyId: delivery.keyId, failedAt: delivery.updatedAt, reason, cycle: delivery.cycle }),
+  );
 
 /** A line of the replay store's index. */
 export interface Failed {
@@ -152,17 +148,10 @@ export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly C
  * @param was the record's current text, or `null` without one; the commit is refused if it changed meanwhile
  */
 export function replayChanges(delivery: Delivery, was: string | null, next: Delivery): readonly Change[] {
-  const changes: Change[] = [
-    { op: "put", key: DELIVERY.key(next), value: encodeDelivery(next), if: was },
-    { op: "delete", key: FAILED.key(next) },
-  ];
-  changes.push({ op: "put", key: REPLAYED.key(next), value: "" });
+  const changes: Change[] = [DELIVERY.put(next, encodeDelivery(next), was), FAILED.delete(next)];
+  changes.push(REPLAYED.put(next, ""));
   if (delivery.attempts.length > 0) {
-    changes.push({
-      op: "put",
-      key: ATTEMPTS.key(delivery),
-      value: encodeAttempts(delivery),
-    });
+    changes.push(ATTEMPTS.put(delivery, encodeAttempts(delivery)));
   }
   return changes;
 }

@@ -23,11 +23,8 @@ import { isOutline, readSubscription } from "./subscription-record.ts";
 const PAGE = 50;
 
 /** Returns the mark, for the commit that gives the subscription its new generation. */
-export const endingMark = ({ keyId, id, generation }: Pick<Subscription, "keyId" | "id" | "generation">): Change => ({
-  op: "put",
-  key: ENDING.key({ keyId, id }),
-  value: String(generation),
-});
+export const endingMark = ({ keyId, id, generation }: Pick<Subscription, "keyId" | "id" | "generation">): Change =>
+  ENDING.put({ keyId, id }, String(generation));
 
 export interface Endings {
   /** Ends what waits of a subscription that has a mark, but for what a node has leased. @throws StorageError; Problem CONFLICT */

@@ -22,16 +22,13 @@ export function erasedAt(text: string | undefined): number | undefined {
 export function keepErasedId(keyId: string, id: string, ordinal: string, now: number): readonly Change[] {
   if (eventOrdinal(id) === ordinal) return [];
   const key = EVENT_ID.key({ keyId, id });
-  return [
-    { op: "put", key, value: erasedText(now) },
-    { op: "put", key: EXPIRY.key({ at: now + ERASED_ID_MS, target: key }), value: "" },
-  ];
+  return [{ op: "put", key, value: erasedText(now) }, EXPIRY.put({ at: now + ERASED_ID_MS, target: key }, "")];
 }
 
 /** Returns what a new use of the id must delete, so that the row of the new event stays. */
 export function dropErasedExpiry(key: string, text: string | undefined): readonly Change[] {
   const at = erasedAt(text);
-  return at === undefined ? [] : [{ op: "delete", key: EXPIRY.key({ at: at + ERASED_ID_MS, target: key }) }];
+  return at === undefined ? [] : [EXPIRY.delete({ at: at + ERASED_ID_MS, target: key })];
 }
 
 const ERASED = { what: "erased" };
@@ -40,7 +37,7 @@ const ERASED = { what: "erased" };
  * Tells every node through storage itself that an event was erased: before its next attempt a node learns of changed
  * `control:` keys, also where messages of other nodes do not arrive. Goes into the commit that erases; never stored.
  */
-export const tellErased = (ordinal: string): Change => ({ op: "delete", key: CONTROL.key({ ...ERASED, ordinal }) });
+export const tellErased = (ordinal: string): Change => CONTROL.delete({ ...ERASED, ordinal });
 
 /** Returns the events that changed keys say were erased, by their ordinals; `all`: any may have been. */
 export function erasedAmong(keys: readonly string[]): readonly string[] | "all" {

@@ -84,4 +84,4 @@ export async function reopening(
 
 /** Does the same in a commit that is conditional on the event's record. */
 export const reopened = ({ keyId, ordinal, wide }: RelayEvent): readonly Change[] =>
-  wide === undefined ? [] : [{ op: "put", key: FANOUT.key({ keyId, ordinal }), value: reopenFanout(wide.snapshot) }];
+  wide === undefined ? [] : [FANOUT.put({ keyId, ordinal }, reopenFanout(wide.snapshot))];

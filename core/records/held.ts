@@ -1,10 +1,10 @@
 /** Holds up a sequence behind a failed delivery, until that is replayed or skipped. */
 import type { Delivery, SequencePlace } from "../model/delivery.ts";
-import { HELD, SUBSCRIPTION } from "../model/schema.ts";
+import { DAMAGED } from "../model/kind.ts";
+import { HELD, type HeldRow, SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
-import { heldText, parseHeld, type HeldRow } from "./sequence-rows.ts";
 import { everyPage } from "./every-entry.ts";
 import { retryOnConflict } from "./optimistic-update.ts";
 import { passOn } from "./sequences.ts";
@@ -21,16 +21,12 @@ interface HeldDelivery {
 }
 
 /** Returns what lets a failed head hold up its sequence. */
-export const holdUp = ({ keyId, eventId, ordinal, updatedAt, subscriptionId }: Delivery, order: SequencePlace) =>
-  ({
-    op: "put",
-    key: HELD.key({ subscriptionId, sequence: order.sequence }),
-    value: heldText({ keyId, ordinal, place: order.place, since: updatedAt, eventId }),
-  }) satisfies Change;
+export const holdUp = (failed: Delivery, { sequence, place }: SequencePlace): Change =>
+  HELD.put({ ...failed, sequence }, { ...failed, place, since: failed.updatedAt });
 
 function heldAt({ key, value }: Entry): HeldDelivery {
-  const row = parseHeld(value);
-  return { ...HELD.id(key), ...(row !== undefined && { row }) };
+  const row = HELD.read(value);
+  return { ...HELD.id(key), ...(row !== DAMAGED && { row }) };
 }
 
 /** Lists the deliveries that hold up a sequence of the subscription: at most one for each. */
@@ -60,7 +56,8 @@ export async function skipHeld(
   const key = HELD.key({ subscriptionId, sequence });
   return await retryOnConflict(async () => {
     const [value] = await storage.getMany([key]);
-    if (value === undefined || parseHeld(value)?.ordinal !== row?.ordinal) return false;
+    const now = HELD.read(value);
+    if (now === undefined || (now === DAMAGED ? undefined : now.ordinal) !== row?.ordinal) return false;
     const order = { sequence, place: row?.place ?? 0 };
     const { changes, next } = await passOn(storage, { keyId, subscriptionId, order });
     await storage.commit([{ op: "delete", key, if: value }, ...changes, ...also]);

@@ -1,11 +1,11 @@
 /** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
-import { dueValue, parseDue } from "../model/due.ts";
+import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE, FAILED, FANOUT_LINES, fanoutQueue, isFanoutQueue } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { encodeDelivery, failedValue } from "./delivery-records.ts";
+import { encodeDelivery, failedValue, putDue } from "./delivery-records.ts";
 import { isOutline } from "./subscription-record.ts";
 
 type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
@@ -16,7 +16,7 @@ export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, ge
   const { keyId, ordinal, acceptedAt } = event;
   const due: Due = { subscriptionId: id, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };
   dues.push(due);
-  changes.push({ op: "put", key: DUE.key(due), value: dueValue(due) });
+  changes.push(putDue(due));
 }
 
 /** Adds a delivery that failed before it began, because its subscription is disabled or damaged. */
@@ -25,8 +25,8 @@ export function addFailed(changes: Change[], event: Accepted, to: To): void {
   const delivery = disabledDelivery(event, to);
   const { subscriptionId } = delivery;
   const failed = failedValue({ keyId, failedAt: acceptedAt, reason: reasonOf(to), cycle: 0 });
-  changes.push({ op: "put", key: DELIVERY.key({ subscriptionId, ordinal }), value: encodeDelivery(delivery) });
-  changes.push({ op: "put", key: FAILED.key({ subscriptionId, ordinal }), value: failed });
+  changes.push(DELIVERY.put({ subscriptionId, ordinal }, encodeDelivery(delivery)));
+  changes.push(FAILED.put({ subscriptionId, ordinal }, failed));
 }
 
 const reasonOf = (to: To): EndReason => (isOutline(to) ? "record_damaged" : "subscription_disabled");

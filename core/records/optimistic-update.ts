@@ -76,7 +76,7 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "getMa
         const made = await change(now);
         if (made === undefined) return { was: now, next: now };
         const value = encodeSubscription(made.next);
-        await storage.commit([{ op: "put", key: SUBSCRIPTION.key({ keyId, id }), value, if: text }, ...made.more]);
+        await storage.commit([SUBSCRIPTION.put({ keyId, id }, value, text), ...made.more]);
         return { was: now, next: made.next };
       }),
   };

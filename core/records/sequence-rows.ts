@@ -1,22 +1,15 @@
 /**
  * Reads and writes the two rows that each sequence of an ordered subscription has: whether it is busy with the number of
  * deliveries that have entered it, and the number of those that have left. A damaged one is rebuilt from the deliveries
- * themselves, so that it stops nobody. A third row names the failed delivery that holds it up.
+ * themselves, so that it stops nobody.
  */
-import { summed, withSum } from "../model/checksum.ts";
 import { parseDue } from "../model/due.ts";
-import { DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
+import { DAMAGED } from "../model/kind.ts";
+import { DUE, HELD, PASSED, SEQUENCE, type SequenceRow, WAITING } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 import { everyEntry, everyPage } from "./every-entry.ts";
 
 const PAGE = 500;
-
-interface SequenceRow {
-  /** True when one of its deliveries is in the due index or held. */
-  readonly busy: boolean;
-  /** How many deliveries have entered it, and the highest place that was given. */
-  readonly entered: number;
-}
 
 interface SequenceId {
   readonly keyId: string;
@@ -24,21 +17,13 @@ interface SequenceId {
   readonly sequence: number;
 }
 
-export const rowText = ({ busy, entered }: SequenceRow): string => withSum(`${busy ? "busy" : "idle"} ${entered}`);
-export const passedText = (passed: number): string => withSum(String(passed));
+/** A sequence that nobody has entered yet. */
+export const NEW: SequenceRow = { busy: false, entered: 0 };
 
-/** Reads the row; one that is not there yet is idle. `undefined`: it is damaged. */
-export function parseRow(text: string | undefined): SequenceRow | undefined {
-  if (text === undefined) return { busy: false, entered: 0 };
-  const read = /^(busy|idle) (\d{1,15})$/.exec(summed(text) ?? "");
-  return read === null ? undefined : { busy: read[1] === "busy", entered: Number(read[2]) };
-}
-
-/** Reads how many have left; `undefined`: the row is damaged. */
-export function parsePassed(text: string | undefined): number | undefined {
-  if (text === undefined) return 0;
-  const read = summed(text);
-  return read !== undefined && /^\d{1,15}$/.test(read) ? Number(read) : undefined;
+/** Whether this delivery holds up its sequence. @param held the row of who holds it up */
+export function holdsIt(held: string | undefined, ordinal: string): boolean {
+  const row = HELD.read(held);
+  return row !== undefined && row !== DAMAGED && row.ordinal === ordinal;
 }
 
 /** Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription. */
@@ -65,7 +50,8 @@ export async function rebuildRow(
   const busy = held !== undefined || last !== undefined || head !== undefined;
   const inside = busy ? (await countIn(storage, { subscriptionId, sequence })) + 1 : 0;
   const place = last === undefined ? 0 : WAITING.id(last.key).place;
-  return { busy, entered: Math.max((parsePassed(left) ?? 0) + inside, place, head ?? 0) };
+  const passed = PASSED.read(left) ?? 0;
+  return { busy, entered: Math.max((passed === DAMAGED ? 0 : passed) + inside, place, head ?? 0) };
 }
 
 /**
@@ -82,9 +68,10 @@ export async function findStuck(
   const heads = await headsOf(storage, subscriptionId);
   const sequences = rows.map(({ key }) => SEQUENCE.id(key).sequence);
   const held = await storage.getMany(sequences.map((sequence) => HELD.key({ subscriptionId, sequence })));
-  return sequences.find(
-    (sequence, i) => parseRow(rows[i]?.value)?.busy !== false && held[i] === undefined && !heads.has(sequence),
-  );
+  return sequences.find((sequence, i) => {
+    const row = SEQUENCE.read(rows[i]?.value) ?? NEW;
+    return (row === DAMAGED || row.busy) && held[i] === undefined && !heads.has(sequence);
+  });
 }
 
 /** Counts the deliveries that wait in one sequence, one by one. */
@@ -108,31 +95,12 @@ export async function countWaiting(
   for await (const page of everyPage(storage, prefix)) {
     const left = await storage.getMany(page.map(({ key }) => PASSED.key(SEQUENCE.id(key))));
     for (const [i, { key, value }] of page.entries()) {
-      const row = parseRow(value);
-      const passed = parsePassed(left[i]);
-      if (row === undefined || passed === undefined) sum += await countIn(storage, SEQUENCE.id(key));
+      const row = SEQUENCE.read(value);
+      const passed = PASSED.read(left[i]) ?? 0;
+      if (row === DAMAGED || passed === DAMAGED) sum += await countIn(storage, SEQUENCE.id(key));
       // One is the head.
       else if (row.busy) sum += Math.max(0, row.entered - passed - 1);
     }
   }
   return sum;
-}
-
-/** The row of a failed delivery that holds up its sequence. */
-export interface HeldRow {
-  readonly keyId: string;
-  readonly ordinal: string;
-  readonly place: number;
-  /** Epoch ms. */
-  readonly since: number;
-  readonly eventId: string;
-}
-
-export const heldText = ({ keyId, ordinal, place, since, eventId }: HeldRow): string =>
-  withSum(`${keyId} ${ordinal} ${place} ${since} ${eventId}`);
-
-/** @returns `undefined` when the row is damaged */
-export function parseHeld(text: string): HeldRow | undefined {
-  const [keyId = "", ordinal = "", place, since, eventId] = summed(text)?.split(" ") ?? [];
-  return eventId === undefined ? undefined : { keyId, ordinal, place: Number(place), since: Number(since), eventId };
 }

@@ -10,12 +10,13 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { dueValue, parseDue, parseWaiting, waitingValue } from "../model/due.ts";
-import { DELIVERY, DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
+import { parseDue, parseWaiting, waitingValue } from "../model/due.ts";
+import { DAMAGED } from "../model/kind.ts";
+import { DELIVERY, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "./damage.ts";
-import { decodeDelivery, dueOf, endedChanges } from "./delivery-records.ts";
-import { parseHeld, countIn, parsePassed, parseRow, passedText, rebuildRow, rowText } from "./sequence-rows.ts";
+import { decodeDelivery, dueOf, endedChanges, putDue } from "./delivery-records.ts";
+import { countIn, holdsIt, NEW, rebuildRow } from "./sequence-rows.ts";
 
 /** The due line of a delivery that goes in order. */
 export type OrderedDue = Due & { readonly order: NonNullable<Due["order"]> };
@@ -49,30 +50,29 @@ export async function enterSequences(
   const placed = new Map<OrderedDue, OrderedDue>();
   const heads: OrderedDue[] = [];
   const changes: Change[] = [];
-  for (const [i, [key, lines]] of [...groups].entries()) {
+  for (const [i, lines] of [...groups.values()].entries()) {
     const [was, holding] = [texts[2 * i], texts[2 * i + 1]];
     const { keyId, subscriptionId, order } = lines[0] as OrderedDue;
     const id = { keyId, subscriptionId, sequence: order.sequence };
-    let { busy, entered } = parseRow(was) ?? (await rebuildRow(storage, id));
-    const heldOrdinal = holding === undefined ? undefined : parseHeld(holding)?.ordinal;
+    const row = SEQUENCE.read(was) ?? NEW;
+    let { busy, entered } = row === DAMAGED ? await rebuildRow(storage, id) : row;
     // Those that come back go first, in their old order.
     const ranked = lines.toSorted((a, b) => (a.order.place || Infinity) - (b.order.place || Infinity) || 0);
     for (const line of ranked) {
-      const returns = heldOrdinal === line.ordinal;
+      const returns = holdsIt(holding, line.ordinal);
       if (!returns) entered++;
       const made = { ...line, order: { ...line.order, place: line.order.place || entered } };
       placed.set(line, made);
-      if (returns) changes.push({ op: "delete", key: keys[2 * i + 1] as string, if: holding as string });
+      if (returns) changes.push(HELD.delete(id, holding));
       if (!busy || returns) {
         busy = true;
         heads.push(made);
-        changes.push({ op: "put", key: DUE.key(made), value: dueValue(made) });
+        changes.push(putDue(made));
       } else {
-        const own = WAITING.key({ subscriptionId: made.subscriptionId, ...made.order, ordinal: made.ordinal });
-        changes.push({ op: "put", key: own, value: waitingValue(made), if: null });
+        changes.push(WAITING.put({ ...id, ...made.order, ordinal: made.ordinal }, waitingValue(made), null));
       }
     }
-    changes.push({ op: "put", key, value: rowText({ busy, entered }), if: was ?? null });
+    changes.push(SEQUENCE.put(id, { busy, entered }, was ?? null));
   }
   return { placed: entering.map((line) => placed.get(line) as OrderedDue), heads, changes };
 }
@@ -91,27 +91,21 @@ export async function passOn(
   storage: Pick<Storage, "getMany" | "range">,
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
 ): Promise<Passed> {
-  const rowKey = SEQUENCE.key({ keyId, subscriptionId, sequence: order.sequence });
-  const countKey = PASSED.key({ keyId, subscriptionId, sequence: order.sequence });
+  const id = { keyId, subscriptionId, sequence: order.sequence };
   // The row first: who enters after it was read changes it, and who entered before is found waiting.
-  const [was, count] = await storage.getMany([rowKey, countKey]);
-  const entered = parseRow(was)?.entered ?? Math.max(order.place, parsePassed(count) ?? 0);
-  const left =
-    parsePassed(count) ??
-    Math.max(0, entered - (await countIn(storage, { subscriptionId, sequence: order.sequence })) - 1);
+  const [was, count] = await storage.getMany([SEQUENCE.key(id), PASSED.key(id)]);
+  const row = SEQUENCE.read(was) ?? NEW;
+  const known = PASSED.read(count) ?? 0;
+  const entered = row === DAMAGED ? Math.max(order.place, known === DAMAGED ? 0 : known) : row.entered;
+  const left = known === DAMAGED ? Math.max(0, entered - (await countIn(storage, id)) - 1) : known;
   // One that waits may be taken out meanwhile, and counts as passed too.
-  const passed: Change = { op: "put", key: countKey, value: passedText(left + 1), if: count ?? null };
-  const [first] = await storage.range(WAITING.under({ subscriptionId, sequence: order.sequence }), { limit: 1 });
-  if (first === undefined)
-    return { changes: [passed, { op: "put", key: rowKey, value: rowText({ busy: false, entered }), if: was ?? null }] };
+  const passed = PASSED.put(id, left + 1, count ?? null);
+  const [first] = await storage.range(WAITING.under(id), { limit: 1 });
+  if (first === undefined) return { changes: [passed, SEQUENCE.put(id, { busy: false, entered }, was ?? null)] };
   const next = await readWaiting(storage, keyId, first);
   return {
     next,
-    changes: [
-      passed,
-      { op: "delete", key: first.key, if: first.value },
-      { op: "put", key: DUE.key(next), value: dueValue(next) },
-    ],
+    changes: [passed, { op: "delete", key: first.key, if: first.value }, putDue(next)],
   };
 }
 
@@ -125,14 +119,12 @@ export async function leaveSequence(
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
   rows: readonly Entry[],
 ): Promise<readonly Change[]> {
-  const countKey = PASSED.key({ keyId, subscriptionId, sequence: order.sequence });
-  const [count] = await storage.getMany([countKey]);
-  const left = parsePassed(count);
+  const id = { keyId, subscriptionId, sequence: order.sequence };
+  const [count] = await storage.getMany([PASSED.key(id)]);
+  const left = PASSED.read(count) ?? 0;
   const gone = rows.map(({ key, value }): Change => ({ op: "delete", key, if: value }));
   // A damaged count is made again when the next one passes on.
-  return left === undefined
-    ? gone
-    : [...gone, { op: "put", key: countKey, value: passedText(left + rows.length), if: count ?? null }];
+  return left === DAMAGED ? gone : [...gone, PASSED.put(id, left + rows.length, count ?? null)];
 }
 
 type EndStorage = Pick<Storage, "getMany" | "range" | "commit"> & {

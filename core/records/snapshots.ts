@@ -76,7 +76,7 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
           const rows = pages.slice(from, from + PAGES_AT_ONCE);
           await storage.commit([
             { op: "check", key, if: WRITING },
-            ...rows.map((value, i) => ({ op: "put", key: MEMBERS.key({ keyId, id, page: from + i }), value }) as const),
+            ...rows.map((value, i) => MEMBERS.put({ keyId, id, page: from + i }, value)),
           ]);
         }
         await storage.commit([{ op: "put", key, value: liveText(count), if: WRITING }]);

@@ -57,7 +57,7 @@ export function createWideStatus(deps: {
     // A replay may have added a delivery between the read of the event and that of its row.
     const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
     if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
-    const said: Change = { op: "put", key: FANOUT.key({ keyId, ordinal }), value: ended, if: row };
+    const said: Change = FANOUT.put({ keyId, ordinal }, ended, row);
     return await tryCommit(storage, [said]).catch(
       (error: unknown) => error instanceof StorageError || Promise.reject(error),
     );

@@ -5,6 +5,7 @@
 import { type Delivery, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { dueValue } from "../model/due.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
@@ -13,7 +14,6 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { dueOf, movedChanges } from "../records/delivery-records.ts";
 import { asEnded } from "../records/ended-by.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { parseHeld } from "../records/sequence-rows.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { endCurrent, readCurrent, type CurrentDelivery } from "./current-delivery.ts";
@@ -75,10 +75,9 @@ export function createPendingDeliveries(deps: {
 
   /** Says behind what a delivery waits. */
   async function waiting({ order, subscriptionId }: Delivery): Promise<Problem> {
-    const held =
-      order && parseHeld((await storage.getItem(HELD.key({ subscriptionId, sequence: order.sequence }))) ?? "");
+    const held = order && HELD.read(await storage.getItem(HELD.key({ subscriptionId, sequence: order.sequence })));
     const why =
-      held === undefined
+      held === undefined || held === DAMAGED
         ? "It waits for its turn: an earlier delivery of its order has not ended. Try or cancel that one."
         : `It waits for its turn: the delivery of ${held.eventId} failed and holds it up. Replay or skip that one.`;
     return new Problem("NOT_PENDING", why);

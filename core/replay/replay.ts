@@ -127,7 +127,7 @@ export function createReplay(deps: ReplayDeps): Replay {
     await commitReplays(
       storage,
       [{ delivery: next, was: null, next, dueAt }],
-      [{ op: "put", key: EVENT.key(event), value: encodeEvent(listed), if: text }, ...reopened(event), ...also],
+      [EVENT.put(event, encodeEvent(listed), text), ...reopened(event), ...also],
     );
     return 1;
   }

@@ -87,7 +87,7 @@ export function createEventErasure(deps: {
     if (snapshot === undefined) return [removalOf(key, row), tellErased(ordinal), rest];
     return [
       { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
-      { op: "put", key: ERASING.key({ keyId, ordinal }), value: "" },
+      ERASING.put({ keyId, ordinal }, ""),
       tellErased(ordinal),
       rest,
     ];
@@ -102,7 +102,7 @@ export function createEventErasure(deps: {
     const removed = await Promise.all(listed.map((sub) => removeDelivery(storage, event, sub)));
     const done = await tryCommit(storage, [
       removalOf(EVENT.key({ keyId, ordinal }), text),
-      { op: "delete", key: REPLAYED.key({ keyId, ordinal }) },
+      REPLAYED.delete({ keyId, ordinal }),
       ...keepErasedId(keyId, id, ordinal, clock.now()),
       ...asWide,
       ...changesOf(removed),

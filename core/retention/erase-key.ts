@@ -142,8 +142,8 @@ export function createKeyErasure(deps: {
     for await (const row of everyEntry(storage, SEQUENCE.under({ keyId, subscriptionId: id })))
       await storage.commit([row.key, PASSED.key(SEQUENCE.id(row.key))].map((one) => ({ op: "delete", key: one })));
     await tryCommit(storage, [
-      { op: "delete", key: HEALTH.key({ subscriptionId: id }) },
-      { op: "delete", key: ENDING.key({ keyId, id }) },
+      HEALTH.delete({ subscriptionId: id }),
+      ENDING.delete({ keyId, id }),
       { op: "delete", key, if: value },
     ]);
   }
@@ -184,7 +184,7 @@ export function createKeyErasure(deps: {
       { op: "delete", key: row, if: text },
       audit(keyId, RELAY, { action: "key.erased", target: keyId, detail: "done" }),
     ];
-    if (count === "0") changes.push({ op: "delete", key: COUNT.key({ keyId }), if: count });
+    if (count === "0") changes.push(COUNT.delete({ keyId }, count));
     if (await tryCommit(storage, changes)) log.info("an API key was erased", { keyId, count: erased });
   }
 
@@ -209,7 +209,7 @@ export function createKeyErasure(deps: {
       await tryCommit(storage, [
         // A damaged one cannot go on, and is begun again.
         { op: "put", key: row, value: JSON.stringify(job), if: before !== undefined && !jobOf(before) ? before : null },
-        { op: "delete", key: PORTAL.key({ keyId }) },
+        PORTAL.delete({ keyId }),
         audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
       ]);
       const text = await storage.getItem(row);

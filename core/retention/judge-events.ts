@@ -73,7 +73,7 @@ export function createEventJudge(deps: {
     if (status === "pending") return PENDING;
     // Only if unchanged since it was read: a replay that comes meanwhile wins.
     const changes: Change[] = [{ op: "delete", key, if: text }];
-    if (status === "failed") changes.push({ op: "delete", key: FAILED.key({ subscriptionId, ordinal }) });
+    if (status === "failed") changes.push(FAILED.delete({ subscriptionId, ordinal }));
     if (cycle > 0)
       for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
         changes.push({ op: "delete", key: row.key });
@@ -90,8 +90,8 @@ export function createEventJudge(deps: {
     const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
     const goesAt = endedAt + Math.max(keepMs, leastAgeMs);
     if (goesAt > clock.now()) return { do: "later", at: goesAt };
-    const changes: Change[] = [{ op: "delete", key: EVENT.key(event), if: text }];
-    if (eventOrdinal(event.id) !== event.ordinal) changes.push({ op: "delete", key: EVENT_ID.key(event) });
+    const changes: Change[] = [EVENT.delete(event, text)];
+    if (eventOrdinal(event.id) !== event.ordinal) changes.push(EVENT_ID.delete(event));
     for (const part of parts) for (const change of part.changes) changes.push(change);
     return { do: "remove", changes };
   }

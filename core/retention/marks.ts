@@ -79,8 +79,8 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
       // A damaged one could pass over everything: then all is looked at again.
       return mark !== undefined && isOrdinal(mark) ? mark : undefined;
     },
-    passed: (keyId, ordinal) => ({ op: "put", key: RETENTION.key({ rule, keyId }), value: ordinal }),
-    again: (at, keyId, ordinal) => ({ op: "put", key: RECHECK.key({ rule, at, keyId, ordinal }), value: "" }),
+    passed: (keyId, ordinal) => RETENTION.put({ rule, keyId }, ordinal),
+    again: (at, keyId, ordinal) => RECHECK.put({ rule, at, keyId, ordinal }, ""),
     async *due(now) {
       for (let after: string | undefined; ;) {
         const page: readonly Entry[] = await storage.range(RECHECK.under({ rule }), { after, limit: PAGE });

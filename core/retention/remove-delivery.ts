@@ -5,11 +5,12 @@
  */
 import type { Delivery, Due, SequencePlace } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED, HELD, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import { parseHeld } from "../records/sequence-rows.ts";
+import { holdsIt } from "../records/sequence-rows.ts";
 import { leaveSequence, passOn } from "../records/sequences.ts";
 import { everyEntry } from "../records/every-entry.ts";
 
@@ -51,7 +52,7 @@ export async function removeDelivery(
   const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
   const damaged = text !== undefined && delivery === undefined;
   const changes: Change[] = [text === undefined ? { op: "check", key, if: null } : removalOf(key, text)];
-  if (text !== undefined) changes.push({ op: "delete", key: FAILED.key({ subscriptionId, ordinal }) });
+  if (text !== undefined) changes.push(FAILED.delete({ subscriptionId, ordinal }));
   if (damaged || (delivery?.cycle ?? 0) > 0)
     for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
       changes.push({ op: "delete", key: row.key });
@@ -87,7 +88,7 @@ async function placeOf(
   const [due, waits, holds] = (await readTexts(storage, keys)).map((value, i) =>
     value === undefined ? undefined : { key: keys[i] as string, value },
   );
-  const own = holds !== undefined && parseHeld(holds.value)?.ordinal === ordinal;
+  const own = holdsIt(holds?.value, ordinal);
   return { order, due, waits, ...(own && { holds }) };
 }
 
@@ -95,18 +96,16 @@ async function placeOf(
 async function search(storage: Readable, subscriptionId: string, ordinal: string): Promise<Place> {
   const due = await findRow(storage, DUE.under({ subscriptionId }), ({ key }) => key.endsWith(`:${ordinal}`));
   const waits = await findRow(storage, WAITING.under({ subscriptionId }), ({ key }) => key.endsWith(`:${ordinal}`));
-  const holds = await findRow(
-    storage,
-    HELD.under({ subscriptionId }),
-    ({ value }) => parseHeld(value)?.ordinal === ordinal,
-  );
+  const holds = await findRow(storage, HELD.under({ subscriptionId }), ({ value }) => holdsIt(value, ordinal));
   return { order: orderOf(waits ?? holds, due), due, waits, holds };
 }
 
 function orderOf(row: Entry | undefined, due: Entry | undefined): SequencePlace | undefined {
   if (row !== undefined) {
-    if (!WAITING.has(row.key)) return { sequence: HELD.id(row.key).sequence, place: parseHeld(row.value)?.place ?? 0 };
-    const { sequence, place } = WAITING.id(row.key);
+    const held = HELD.has(row.key) && HELD.read(row.value);
+    const { sequence, place } = held
+      ? { ...HELD.id(row.key), place: held === DAMAGED ? 0 : held.place }
+      : WAITING.id(row.key);
     return { sequence, place };
   }
   const said = / @(\d{1,3})\.(\d{1,15})$/.exec(due?.value ?? "");

@@ -130,11 +130,8 @@ export function createWideRemoval(deps: {
       // No number at all when the row is damaged.
       if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
       const removing = removingFanout(wide.snapshot, 0, subscriptionIds);
-      const changes: Change[] = [
-        { op: "delete", key: EVENT.key({ keyId, ordinal }), if: text },
-        { op: "put", key: FANOUT.key({ keyId, ordinal }), value: removing, if: row },
-      ];
-      if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: EVENT_ID.key({ keyId, id }) });
+      const changes: Change[] = [EVENT.delete({ keyId, ordinal }, text), FANOUT.put({ keyId, ordinal }, removing, row)];
+      if (eventOrdinal(id) !== ordinal) changes.push(EVENT_ID.delete({ keyId, id }));
       if (!(await tryCommit(storage, changes))) return { do: "later" };
       await removeDeliveries(keyId, ordinal, removing);
       return { do: "removed" };

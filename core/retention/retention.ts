@@ -145,9 +145,7 @@ export function createRetention(given: {
     for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.start)) {
       const sub = readSubscription(value, key, (error) => unreadable(key, error));
       if (sub.deletedAt === undefined) continue;
-      await storage.commit([
-        { op: "put", key: EXPIRY.key({ at: sub.deletedAt + TOMBSTONE_MS, target: key }), value: "" },
-      ]);
+      await storage.commit([EXPIRY.put({ at: sub.deletedAt + TOMBSTONE_MS, target: key }, "")]);
     }
   }
 

@@ -47,9 +47,9 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
       const tombstone = encodeSubscription(gone satisfies Subscription);
       await storage.commit([
-        { op: "put", key: SUBSCRIPTION.key({ keyId, id }), value: tombstone, if: text },
-        { op: "put", key: COUNT.key({ keyId }), value: String(Math.max(0, live - 1)), if: count ?? null },
-        { op: "put", key: EXPIRY.key({ at: at + TOMBSTONE_MS, target: SUBSCRIPTION.key({ keyId, id }) }), value: "" },
+        SUBSCRIPTION.put({ keyId, id }, tombstone, text),
+        COUNT.put({ keyId }, String(Math.max(0, live - 1)), count ?? null),
+        EXPIRY.put({ at: at + TOMBSTONE_MS, target: SUBSCRIPTION.key({ keyId, id }) }, ""),
         endingMark(gone),
         // Of a damaged one nobody knows whether it was ordered.
         ...(await forgetSequences(storage, isOutline(now) ? { ...now, ordered: true, orderBy: "" } : now, at)),
@@ -63,12 +63,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     endings?.begin(keyId, id);
     const { ending: _ending, ...ended } = readSubscription(ending, SUBSCRIPTION.key({ keyId, id }));
-    const change = {
-      op: "put",
-      key: SUBSCRIPTION.key({ keyId, id }),
-      value: encodeSubscription(ended),
-      if: ending,
-    } as const;
+    const change = SUBSCRIPTION.put({ keyId, id }, encodeSubscription(ended), ending);
     await storage.commit([change]).catch((error: unknown) => {
       // A simultaneous repeat has finished it.
       if (!(error instanceof ConflictError)) throw error;

@@ -42,5 +42,5 @@ export async function forgetSequences(
   for (let sequence = 0; sequence < now; sequence++) each.add(SEQUENCE.key({ keyId, subscriptionId: id, sequence }));
   return [...each]
     .flatMap((key) => [key, PASSED.key(SEQUENCE.id(key))])
-    .map((key) => ({ op: "put", key: EXPIRY.key({ at: at + TOMBSTONE_MS, target: key }), value: "" }));
+    .map((key) => EXPIRY.put({ at: at + TOMBSTONE_MS, target: key }, ""));
 }

@@ -51,11 +51,8 @@ export function rotatedSecret(
 }
 
 /** The row by which the end of the overlap is reported some time before. */
-const noticeOfOverlap = (keyId: string, id: string, at: number, overlapMs: number): Change => ({
-  op: "put",
-  key: OVERLAP.key({ at: overlapNoticeAt(at, overlapMs), keyId, subscriptionId: id }),
-  value: String(at + overlapMs),
-});
+const noticeOfOverlap = (keyId: string, id: string, at: number, overlapMs: number): Change =>
+  OVERLAP.put({ at: overlapNoticeAt(at, overlapMs), keyId, subscriptionId: id }, String(at + overlapMs));
 
 /** Returns `Subscriptions.rotate`. */
 export function createRotation(

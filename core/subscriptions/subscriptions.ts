@@ -145,11 +145,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
         const changes: Change[] = [
-          { op: "put", key: SUBSCRIPTION.key({ keyId, id }), value: encodeSubscription(subscription), if: null },
-          { op: "put", key: COUNT.key({ keyId }), value: String(live + 1), if: count ?? null },
+          SUBSCRIPTION.put({ keyId, id }, encodeSubscription(subscription), null),
+          COUNT.put({ keyId }, String(live + 1), count ?? null),
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
         ];
-        if (known === undefined) changes.push({ op: "put", key: API_KEY.key({ keyId }), value: String(at) });
+        if (known === undefined) changes.push(API_KEY.put({ keyId }, String(at)));
         await storage.commit(changes);
         return { subscription, secret: secret.plain };
       });

@@ -3,7 +3,6 @@ import { expect, it } from "vitest";
 import { HELD, OVERLAP, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { skipForgotten } from "../../core/records/held.ts";
 import { endedFanout } from "../../core/records/fanout-row.ts";
-import { heldText } from "../../core/records/sequence-rows.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -94,7 +93,11 @@ it("a damaged subscription of one key does not keep the notices of the others", 
 
 it("a damaged subscription with a held delivery does not keep up the forgotten ones of others", async () => {
   await using test = await testPath();
-  const row = (keyId: string) => heldText({ keyId, ordinal: "0".repeat(26), place: 1, since: 1, eventId: "evt_x" });
+  const row = (keyId: string) =>
+    HELD.put(
+      { subscriptionId: "sub_x", sequence: 0 },
+      { keyId, ordinal: "0".repeat(26), place: 1, since: 1, eventId: "evt_x" },
+    ).value;
   await test.storage.commit([
     { op: "put", key: HELD.key({ subscriptionId: "sub_a", sequence: 0 }), value: row("key_a") },
     { op: "put", key: HELD.key({ subscriptionId: "sub_b", sequence: 0 }), value: row("key_b") },

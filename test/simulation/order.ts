@@ -2,7 +2,7 @@
 import { parseDue, parseWaiting } from "../../core/model/due.ts";
 import { DELIVERY, HELD, PASSED, SEQUENCE } from "../../core/model/schema.ts";
 import { decodeDelivery } from "../../core/records/delivery-records.ts";
-import { parsePassed, parseRow } from "../../core/records/sequence-rows.ts";
+import { DAMAGED } from "../../core/model/kind.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { isErased, type Erasure } from "./erasures.ts";
 import type { Seen } from "./network.ts";
@@ -65,11 +65,12 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
     const own = turns.get(name) ?? [];
     turns.delete(name);
     const behind = queued.get(name) ?? 0;
-    const { busy, entered } = parseRow(value) ?? fail(`${key} → ${value} cannot be read`);
+    const row = SEQUENCE.read(value);
+    const { busy, entered } = row === DAMAGED ? fail(`${key} → ${value} cannot be read`) : row;
     if (own.length !== (busy ? 1 : 0)) fail(`${key} is ${value}, and it is the turn of [${own.join(", ")}]`);
     if (!busy && behind > 0) fail(`${key} is idle, and ${behind} wait`);
-    const passed =
-      parsePassed(rows.get(PASSED.key(SEQUENCE.id(key)))) ?? fail(`${key}: what has passed cannot be read`);
+    const left = PASSED.read(rows.get(PASSED.key(SEQUENCE.id(key)))) ?? 0;
+    const passed = left === DAMAGED ? fail(`${key}: what has passed cannot be read`) : left;
     if (entered - passed !== behind + own.length)
       fail(`${key} is ${value}, ${passed} have passed, and ${behind + own.length} are in it`);
   }

@@ -5,14 +5,14 @@ import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Eras
 import { simDisk, type SimDisk } from "./disk.ts";
 import { checkEnded, matches } from "./ended.ts";
 import { parseDue } from "../../core/model/due.ts";
-import { SUBSCRIPTION } from "../../core/model/schema.ts";
+import { HELD, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { decodeSubscription } from "../../core/records/subscription-record.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
-import { parseHeld } from "../../core/records/sequence-rows.ts";
+import { DAMAGED } from "../../core/model/kind.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
 import { simThreads } from "./threads.ts";
@@ -266,7 +266,10 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   while ((busy() || world.now() < healedAt + FINISHED_MS) && world.now() < deadline && broken === undefined) {
     // Also of those whose making was never answered.
     for (const { key, value } of rows.range("held:", { limit: 1_000 }))
-      task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
+      task(() => {
+        const held = HELD.read(value);
+        return skip(held === DAMAGED ? "" : held.keyId, HELD.id(key).subscriptionId);
+      });
     // What a replay has begun may fail once more before all is well.
     if (days)
       for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {

@@ -174,8 +174,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
       commitWith(keyId, (known) => {
         const line = { action: "portal_links.revoked", target: keyId } as const;
         const audit = auditChange(keyId, ordinal(), actor, clock.now(), line);
-        const gone: readonly Change[] =
-          known === undefined ? [] : [{ op: "delete", key: PORTAL.key({ keyId }), if: known }];
+        const gone: readonly Change[] = known === undefined ? [] : [PORTAL.delete({ keyId }, known)];
         return { changes: [...gone, audit], result: undefined };
       }),
 
