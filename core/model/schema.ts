@@ -80,7 +80,7 @@ export const PASSED = new Kind("passed", "subscription", [keyId, subscriptionId,
 /** Epoch ms since which it has only failed; present while its circuit breaker is open. */
 export const HEALTH = new Kind("health", "subscription", [subscriptionId]);
 /** `<generation>`: a disabled or deleted subscription whose pending deliveries are being ended. */
-export const ENDING = new Kind("ending", "subscription", [keyId, text("id")]);
+export const ENDING = new Kind("ending", "subscription", [keyId, subscriptionId]);
 
 /** The subscription; a deleted one stays as a tombstone. */
 export const SUBSCRIPTION = new Kind("subscription", "key", [keyId, text("id")]);

@@ -24,7 +24,7 @@ const PAGE = 50;
 
 /** Returns the mark, for the commit that gives the subscription its new generation. */
 export const endingMark = ({ keyId, id, generation }: Pick<Subscription, "keyId" | "id" | "generation">): Change =>
-  ENDING.put({ keyId, id }, String(generation));
+  ENDING.put({ keyId, subscriptionId: id }, String(generation));
 
 export interface Endings {
   /** Ends what waits of a subscription that has a mark, but for what a node has leased. @throws StorageError; Problem CONFLICT */
@@ -78,7 +78,7 @@ export function createEndings(deps: EndingDeps): Endings {
   }
 
   async function run(keyId: string, id: string): Promise<void> {
-    const [key, own] = [ENDING.key({ keyId, id }), SUBSCRIPTION.key({ keyId, id })];
+    const [key, own] = [ENDING.key({ keyId, subscriptionId: id }), SUBSCRIPTION.key({ keyId, id })];
     while (!stopped) {
       const [mark, text] = await readTexts(storage, [key, own]);
       const sub = text === undefined ? undefined : readSubscription(text, own);
@@ -109,7 +109,7 @@ export function createEndings(deps: EndingDeps): Endings {
 
   async function all(): Promise<void> {
     for await (const { key } of everyEntry(storage, ENDING.start)) {
-      const { keyId, id } = ENDING.id(key);
+      const { keyId, subscriptionId: id } = ENDING.id(key);
       await finish(keyId, id).catch(later);
     }
   }

@@ -6,25 +6,16 @@
  * a delivery to one of them. What is published or created after the request is a new life of the key, and stays.
  */
 import {
-  ATTEMPTS,
   COUNT,
-  DELIVERY,
-  DUE,
-  ENDING,
   ERASE_KEY,
   EVENT,
   EVENT_ID,
-  FAILED,
   FANOUT,
-  HEALTH,
-  HELD,
+  KINDS,
   ordinalOf,
-  PASSED,
   PORTAL,
-  SEQUENCE,
   STATS,
   SUBSCRIPTION,
-  WAITING,
 } from "../model/schema.ts";
 import { ordinalFloor } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -134,18 +125,12 @@ export function createKeyErasure(deps: {
     return true;
   }
 
-  /** Deletes what is left under a deleted subscription's own id, and at last its record. */
+  /** Deletes what is left of a deleted subscription, and at last its record. */
   async function purgeSubscription(keyId: string, { key, value }: Entry, signal: AbortSignal): Promise<void> {
-    const { id } = SUBSCRIPTION.id(key);
-    for (const kind of [DELIVERY, FAILED, DUE, WAITING, HELD, ATTEMPTS])
-      await purge(kind.under({ subscriptionId: id }), signal);
-    for await (const row of everyEntry(storage, SEQUENCE.under({ keyId, subscriptionId: id })))
-      await storage.commit([row.key, PASSED.key(SEQUENCE.id(row.key))].map((one) => ({ op: "delete", key: one })));
-    await tryCommit(storage, [
-      HEALTH.delete({ subscriptionId: id }),
-      ENDING.delete({ keyId, id }),
-      { op: "delete", key, if: value },
-    ]);
+    const { id: subscriptionId } = SUBSCRIPTION.id(key);
+    for (const kind of KINDS)
+      if (kind.owner === "subscription") await purge(kind.under({ keyId, subscriptionId }), signal);
+    await tryCommit(storage, [{ op: "delete", key, if: value }]);
   }
 
   async function work(keyId: string, text: string, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@ import { DamagedRecordError } from "../../core/model/errors.ts";
 import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
 import { dueValue, parseDue } from "../../core/model/due.ts";
-import { API_KEY, DUE, EVENT, EVENT_ID, EXPIRY, KEY_TYPE, SUBSCRIPTION, TYPE } from "../../core/model/schema.ts";
+import { API_KEY, DUE, EVENT, EVENT_ID, EXPIRY, KEY_TYPE, KINDS, SUBSCRIPTION, TYPE } from "../../core/model/schema.ts";
 import { isEventId, isEventName, isEventPattern, isKeyId, matchesPattern } from "../../core/model/names.ts";
 
 const time = fc.integer({ min: 0, max: 9_999_999_999_999 });
@@ -156,6 +156,19 @@ describe("keys of the shelves", () => {
         expect(EXPIRY.id(EXPIRY.key({ at: dueAt, target }))).toEqual({ at: dueAt, target });
       }),
     );
+  });
+
+  it("of what belongs to a subscription begin with its ids, since all under them goes with it", () => {
+    const own = KINDS.filter(({ owner }) => owner === "subscription");
+    expect(own).toHaveLength(10);
+    for (const kind of own)
+      expect(kind.under({ keyId: "key_1", subscriptionId: "sub_1" })).toMatch(/^[a-z]+:(?:key_1:)?sub_1(?::|$)/);
+  });
+
+  it("are read only by their own kind", () => {
+    for (const kind of KINDS)
+      for (const other of KINDS)
+        if (kind !== other) expect(() => kind.id(`${other.start}a:b:c:d`)).toThrow(SyntaxError);
   });
 
   it("sort by time", () => {
