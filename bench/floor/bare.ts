@@ -8,14 +8,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { dirname, join } from "node:path";
 import { Client } from "undici";
 import { loadConfig } from "../../config/load.ts";
-import type { Due } from "../../core/model/delivery.ts";
+import { type Due, dueValue } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { ordinals, ordinalTime } from "../../core/model/ids.ts";
-import { dueValue } from "../../core/model/due.ts";
 import { DUE, EVENT, EVENT_ID } from "../../core/model/schema.ts";
 import { makeDurableFolder } from "../../core/ports/folder.ts";
 import type { Change } from "../../core/ports/storage.ts";
-import { deliveredChanges, freshDelivery } from "../../core/records/delivery-records.ts";
+import { dropDue, freshDelivery, putDelivery } from "../../core/records/delivery-records.ts";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { openWriter } from "../../plugins/storage/sqlite/writer.ts";
@@ -122,7 +121,7 @@ export async function serveBare({ stored }: { readonly stored: boolean }): Promi
       attempts: [made],
       nextAttemptAt: undefined,
     } as const;
-    await commit(deliveredChanges(due, { ...ended, updatedAt: now }));
+    await commit([putDelivery({ ...ended, updatedAt: now }), dropDue(due)]);
   }
 
   async function take(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { nothingWritten, writeEvent } from "../../core/publish/write-event.ts";
 import { liveOf } from "../../core/records/subscription-cache.ts";
 import { fanout } from "../../core/publish/fanout.ts";
-import { deliveredChanges } from "../../core/records/delivery-records.ts";
+import { putDelivery } from "../../core/records/delivery-records.ts";
 import { ordinalFloor, ordinals, ordinalTime } from "../../core/model/ids.ts";
 import { API_KEY, EVENT } from "../../core/model/schema.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -44,7 +44,7 @@ export async function fill(
       const attempt = { cycle: 0, number: 1, startedAt: at, durationMs: 5, statusCode: 200 };
       const { subscriptionId, generation, cycle } = due;
       const ended = { status: "delivered", cycle, generation, attempts: [attempt], updatedAt: at } as const;
-      const [record] = deliveredChanges(due, { keyId, eventId: id, ordinal, subscriptionId, ...ended });
+      const record = putDelivery({ keyId, eventId: id, ordinal, subscriptionId, ...ended });
       changes.push(...writing.changes.filter(({ key }) => !key.startsWith("due:")));
       if (record !== undefined) changes.push(record);
     }

@@ -21,7 +21,7 @@ import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
 import { afterFault } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
-import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
+import { dropDue, dueOf, endedChanges, freshDelivery, movedChanges, putDelivery } from "../records/delivery-records.ts";
 import { settle } from "./settle.ts";
 import { sendMade } from "./transform.ts";
 import { isNamed, loadRecord } from "../records/load-record.ts";
@@ -152,7 +152,7 @@ export class DeliveryRun {
         const slot = this.#slot;
         const early = slot?.giveEarly() === true;
         try {
-          await this.#settleEnd(deliveredChanges(this.#line, now), now);
+          await this.#settleEnd([putDelivery(now), dropDue(this.#line)], now);
         } finally {
           if (early) slot?.stored();
         }

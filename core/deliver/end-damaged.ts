@@ -2,9 +2,8 @@
  * Ends a delivery whose records are damaged: it is never sent and fails with a reason; what can be repaired is. Other
  * deliveries are not affected.
  */
-import { deliveryId, type Delivery, type Due } from "../model/delivery.ts";
+import { type Delivery, deliveryId, type Due, dueValue } from "../model/delivery.ts";
 import { StorageError, type DamagedRecordError } from "../model/errors.ts";
-import { dueValue } from "../model/due.ts";
 import { DELIVERY, DUE, EVENT, SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";

@@ -5,10 +5,9 @@
  * rest: it finds the line again after a crash, gives its lease to one node at a time, and serves other queues between
  * two pages. A page and the line's next state are one commit under that lease, so no page is written twice.
  */
-import type { Due } from "../model/delivery.ts";
+import { type Due, parseDue } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE, FANOUT, fanoutQueueKey } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
@@ -96,12 +95,8 @@ export function createExpand(deps: ExpandDeps): Deliver {
     for (let end = all.length; end > 0; end -= page) {
       const start = Math.max(0, end - page);
       const some = all.slice(start, end);
-      const rows = await storage.getMany(
-        some.flatMap(({ id }) => [
-          DELIVERY.key({ subscriptionId: id, ordinal }),
-          DUE.key({ subscriptionId: id, dueAt, ordinal }),
-        ]),
-      );
+      const own = some.map(({ id }) => ({ subscriptionId: id, dueAt, ordinal }));
+      const rows = await storage.getMany(own.flatMap((one) => [DELIVERY.key(one), DUE.key(one)]));
       const last = some.findLastIndex(
         ({ ordered }, i) => ordered !== true && (rows[2 * i] !== undefined || rows[2 * i + 1] !== undefined),
       );

@@ -1,5 +1,5 @@
 /** Checks the rows of ordered subscriptions: who waits, and that each sequence that is busy has somebody whose turn it is. */
-import { parseDue, parseWaiting } from "../model/due.ts";
+import { parseDue, parseWaiting } from "../model/delivery.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DELIVERY, DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Entry } from "../ports/storage.ts";

@@ -1,8 +1,7 @@
 /** Checks stored records by key prefix: each can be read, and agrees with the records at both ends of its links. */
 import type { Attempt } from "../model/attempt.ts";
-import type { Delivery } from "../model/delivery.ts";
+import { type Delivery, parseDue } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
-import { parseDue } from "../model/due.ts";
 import {
   ATTEMPTS,
   COUNT,

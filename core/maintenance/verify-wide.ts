@@ -1,7 +1,7 @@
 /** Checks the rows of wide events: their state, their snapshots, and the line that stands for unwritten deliveries. */
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
-import { parseDue } from "../model/due.ts";
+import { parseDue } from "../model/delivery.ts";
 import { DUE, EVENT, FANOUT, fanoutQueue, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { parseFanout } from "../records/fanout-row.ts";

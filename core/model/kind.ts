@@ -18,11 +18,9 @@ type IdOf<P extends readonly AnyPart[]> = {
   readonly [One in P[number] as One["name"]]: ReturnType<One["read"]>;
 };
 
-export const text = <N extends string, T extends string = string>(name: N): Part<N, T> => ({
-  name,
-  write: (it) => it,
-  read: (it) => it as T,
-});
+/** The text as it is: its room writes and reads it. */
+const plain = { write: (it: never): string => it, read: (it: string): never => it as never };
+export const text = <N extends string, T extends string = string>(name: N): Part<N, T> => ({ name, ...plain });
 /** Key ids and names may hold `:`, which separates parts, so it is written `~` in keys. */
 export const escaped = <N extends string>(name: N): Part<N, string> => ({
   name,
@@ -43,8 +41,6 @@ interface Codec<T> {
   /** @throws SyntaxError when the text is not one that `write` makes */
   read(text: string): T;
 }
-/** The text as it is: its room writes and reads it. */
-const plain: Codec<string> = { write: (value) => value, read: (value) => value };
 /** Words between blanks, which `words` matches, and their checksum. */
 export const row = <T>(
   write: (value: T) => readonly (string | number)[],
@@ -78,7 +74,7 @@ export class Kind<const P extends readonly AnyPart[], T = string> {
   /** The keys of all records of this kind begin like this. */
   readonly start: string;
 
-  constructor(prefix: string, owner: Owner, parts: P, codec: Codec<T> = plain as Codec<never>) {
+  constructor(prefix: string, owner: Owner, parts: P, codec: Codec<T> = plain) {
     [this.prefix, this.owner, this.#parts] = [prefix, owner, parts];
     this.#codec = codec;
     this.start = `${prefix}:`;

@@ -1,9 +1,8 @@
 /** Turns what happened to a delivery into the changes of one commit, as pure functions. */
 import type { Attempt } from "../model/attempt.ts";
 import { verified, withChecksum } from "../model/checksum.ts";
-import type { Delivery, Due, EndReason } from "../model/delivery.ts";
+import { type Delivery, type Due, dueValue, type EndReason } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import { dueValue } from "../model/due.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED, REPLAYED } from "../model/schema.ts";
 import type { Change } from "../ports/storage.ts";
 
@@ -102,11 +101,6 @@ export const putDelivery = (delivery: Delivery): Change => DELIVERY.put(delivery
 export const putDue = (due: Due): Change => DUE.put(due, dueValue(due));
 /** Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now. */
 export const dropDue = (due: Due): Change => DUE.delete(due, dueValue(due));
-
-export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
-  putDelivery(delivery),
-  dropDue(line),
-];
 
 /** Ends the delivery as failed or cancelled. A failed one enters the replay store's index. */
 export function endedChanges(line: Due | undefined, delivery: Delivery): readonly Change[] {

@@ -1,7 +1,6 @@
 /** Reads the current state of a delivery: its record, or its line in the due index, judged by its subscription. */
-import type { Delivery, Due } from "../model/delivery.ts";
+import { type Delivery, type Due, parseDue } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";

@@ -1,7 +1,6 @@
 /** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
-import type { Delivery, Due, EndReason } from "../model/delivery.ts";
+import { type Delivery, type Due, type EndReason, parseDue } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
-import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE, FAILED, FANOUT_LINES, fanoutQueue, isFanoutQueue } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";

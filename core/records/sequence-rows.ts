@@ -3,7 +3,7 @@
  * deliveries that have entered it, and the number of those that have left. A damaged one is rebuilt from the deliveries
  * themselves, so that it stops nobody.
  */
-import { parseDue } from "../model/due.ts";
+import { parseDue } from "../model/delivery.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD, PASSED, SEQUENCE, type SequenceRow, WAITING } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";

@@ -7,10 +7,9 @@
  * order of places is the order of commits, whatever the clocks of the nodes say. The commit that ends a head writes the
  * due line of the next. It conflicts with entries only when it found nobody waiting.
  */
-import type { Delivery, Due } from "../model/delivery.ts";
+import { type Delivery, type Due, parseDue, parseWaiting, waitingValue } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { parseDue, parseWaiting, waitingValue } from "../model/due.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DELIVERY, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";

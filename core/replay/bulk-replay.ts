@@ -73,17 +73,15 @@ export function createBulkReplay(deps: {
     ordinals: readonly string[],
     dueOfNth: (n: number, now: number) => number,
   ): Promise<number> {
-    const texts = await readTexts(
-      storage,
-      ordinals.map((ordinal) => DELIVERY.key({ subscriptionId: sub.id, ordinal })),
-    );
+    const keys = ordinals.map((ordinal) => DELIVERY.key({ subscriptionId: sub.id, ordinal }));
+    const texts = await readTexts(storage, keys);
     const changes: Change[] = [];
     const moved: Replayed[] = [];
     const rest: EventPlace[] = [];
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
       if (text === undefined) continue;
-      const delivery = unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId: sub.id, ordinal })));
+      const delivery = unlessDamaged(() => decodeDelivery(text, keys[i]));
       const plain = delivery?.status === "failed" && delivery.reason !== "record_damaged";
       const opened = plain ? await reopening(storage, sub.keyId, ordinal) : undefined;
       if (delivery === undefined || opened === undefined) {
@@ -131,13 +129,10 @@ export function createBulkReplay(deps: {
     let [matched, replayed] = [0, 0];
     let outdatedTo: string | undefined;
     let leading = true;
-    let after =
-      options.after === undefined ? undefined : FAILED.key({ subscriptionId: subscription.id, ordinal: options.after });
+    const own = { subscriptionId: subscription.id };
+    let after = options.after && FAILED.key({ ...own, ordinal: options.after });
     for (;;) {
-      const page: readonly Entry[] = await storage.range(FAILED.under({ subscriptionId: subscription.id }), {
-        after,
-        limit: PAGE,
-      });
+      const page: readonly Entry[] = await storage.range(FAILED.under(own), { after, limit: PAGE });
       const wanted: string[] = [];
       // One that cannot be moved takes no place of the limit: with enough of them, those behind would wait for ever.
       const room = limit - (dryRun === true ? matched : replayed);

@@ -1,9 +1,8 @@
 /** Reads a delivery for a replay, even when its record is damaged, with the rows by which it is pending: its line in the due index, or its place in order. */
-import type { Delivery, Due } from "../model/delivery.ts";
+import { type Delivery, type Due, parseDue } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
 import { compileFilter, type Filter, type Matcher } from "../model/filter.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { parseDue } from "../model/due.ts";
 import { DELIVERY, DUE, EVENT, FAILED, WAITING } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";

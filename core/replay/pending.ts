@@ -2,9 +2,8 @@
  * Acts on one pending delivery by hand: tries it now, or cancels it. Neither touches a delivery that a node has leased,
  * since its attempt may be on the wire. A crash leaves it as it was or as it was asked for: each is one commit.
  */
-import { type Delivery, neverTried } from "../model/delivery.ts";
+import { type Delivery, dueValue, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { dueValue } from "../model/due.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";

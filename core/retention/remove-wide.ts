@@ -59,10 +59,8 @@ export function createWideRemoval(deps: {
     const { snapshot, removed, added } = now;
     // Pages of the snapshot one by one, then the deliveries that replays added.
     const at = Math.floor(removed / PAGE_MEMBERS);
-    const [text, erasing] = await storage.getMany([
-      MEMBERS.key({ keyId, id: snapshot, page: at }),
-      ERASING.key({ keyId, ordinal }),
-    ]);
+    const keys = [MEMBERS.key({ keyId, id: snapshot, page: at }), ERASING.key({ keyId, ordinal })];
+    const [text, erasing] = await storage.getMany(keys);
     // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
     const staysHeld = erasing === undefined;
     const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
@@ -105,7 +103,7 @@ export function createWideRemoval(deps: {
    * @param closed texts of the snapshots that were closed before the rows of the events were read
    */
   async function collect(keyId: string, { key, value }: Entry, closed: ReadonlySet<string>): Promise<void> {
-    const id = key.slice(SNAPSHOT.under({ keyId }).length);
+    const id = SNAPSHOT.id(key).id;
     if (isLiveText(value)) {
       await tryCommit(storage, [{ op: "put", key, value: `${CLOSING}${randomId("gc")}`, if: value }]);
     } else if (closed.has(value)) {
@@ -149,8 +147,7 @@ export function createWideRemoval(deps: {
         try {
           const { snapshot, state } = parseFanout(value);
           used.add(SNAPSHOT.key({ keyId, id: snapshot }));
-          if (state === "removing")
-            await removeDeliveries(keyId, key.slice(FANOUT.under({ keyId }).length), value, signal);
+          if (state === "removing") await removeDeliveries(keyId, FANOUT.id(key).ordinal, value, signal);
         } catch (error) {
           // Damaged: it is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
           if (!(error instanceof SyntaxError)) throw error;

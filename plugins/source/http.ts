@@ -3,7 +3,6 @@ import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
-import { traceparentOf } from "../../core/model/traceparent.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
@@ -134,4 +133,15 @@ function createHttpSource(
       await Promise.allSettled(underWay);
     },
   };
+}
+
+const LONGEST_TRACEPARENT = 256;
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+
+/** Returns the traceparent unchanged if it is valid (https://www.w3.org/TR/trace-context/); a broken one is ignored. */
+function traceparentOf(given: unknown): string | undefined {
+  if (typeof given !== "string" || given.length > LONGEST_TRACEPARENT) return undefined;
+  const [, version, traceId, parentId, more] = TRACEPARENT.exec(given) ?? [];
+  if (version === undefined || version === "ff" || (version === "00" && more !== undefined)) return undefined;
+  return traceId === "0".repeat(32) || parentId === "0".repeat(16) ? undefined : given;
 }

@@ -1,9 +1,8 @@
 /** The law of `Queue.withdraw`: a line is moved or ended by hand, but never from under a node that has leased it. */
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
-import { dueValue } from "../../core/model/due.ts";
 import { DUE } from "../../core/model/schema.ts";
-import type { Due } from "../../core/model/delivery.ts";
+import { type Due, dueValue } from "../../core/model/delivery.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "./queue.ts";
 import type { Bench } from "./storage.ts";

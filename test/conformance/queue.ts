@@ -1,9 +1,8 @@
 /** The law of a storage's queue: leases, tokens, order, fairness, and that losing it loses nothing. */
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
-import { dueValue } from "../../core/model/due.ts";
 import { DUE } from "../../core/model/schema.ts";
-import type { Due } from "../../core/model/delivery.ts";
+import { type Due, dueValue } from "../../core/model/delivery.ts";
 import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { backlogLaws } from "./queue-backlog.ts";
 import { clockLaws } from "./queue-clock.ts";

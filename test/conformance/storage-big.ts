@@ -1,6 +1,6 @@
 /** Laws of size: the largest commit that intake can make is taken, alone and beside its like, wholly or not at all. */
 import { expect } from "vitest";
-import { dueValue } from "../../core/model/due.ts";
+import { dueValue } from "../../core/model/delivery.ts";
 import { DUE, EVENT } from "../../core/model/schema.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import type { Bench } from "./storage.ts";

@@ -1,7 +1,7 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
 import { describe, expect, it } from "vitest";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const QUICK = { attempts: 2, firstDelayMs: 10_000, factor: 1, maxDelayMs: 10_000 };

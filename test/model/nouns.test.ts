@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DamagedRecordError } from "../../core/model/errors.ts";
 import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
-import { dueValue, parseDue } from "../../core/model/due.ts";
+import { dueValue, parseDue } from "../../core/model/delivery.ts";
 import { API_KEY, DUE, EVENT, EVENT_ID, EXPIRY, KEY_TYPE, KINDS, SUBSCRIPTION, TYPE } from "../../core/model/schema.ts";
 import { isEventId, isEventName, isEventPattern, isKeyId, matchesPattern } from "../../core/model/names.ts";
 

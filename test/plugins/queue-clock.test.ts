@@ -1,7 +1,7 @@
 /** What the in-process queue reads of storage to find lines whose times cannot be true. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
 import type { Due } from "../../core/model/delivery.ts";
-import { dueValue } from "../../core/model/due.ts";
+import { dueValue } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";

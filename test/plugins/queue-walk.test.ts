@@ -5,9 +5,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LeaseLostError } from "../../core/model/errors.ts";
-import { dueValue } from "../../core/model/due.ts";
 import { DUE } from "../../core/model/schema.ts";
-import type { Due } from "../../core/model/delivery.ts";
+import { type Due, dueValue } from "../../core/model/delivery.ts";
 import type { Change, Lease } from "../../core/ports/storage.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";

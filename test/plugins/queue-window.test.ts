@@ -1,6 +1,6 @@
 /** What the in-process queue still knows of lines that it has no room for. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
-import { dueValue } from "../../core/model/due.ts";
+import { dueValue } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Lease } from "../../core/ports/storage.ts";
 import { heap } from "../../plugins/storage/embedded/binary-heap.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bodyData, decodeEvent } from "../../core/model/event.ts";
 import { isOrdinal } from "../../core/model/ids.ts";
 import { decodeDelivery } from "../../core/records/delivery-records.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
 

@@ -1,5 +1,5 @@
 /** What has ended in the simulation: a replay finds what a list shows as failed, and nothing waits behind what has ended. */
-import { parseDue, parseWaiting } from "../../core/model/due.ts";
+import { parseDue, parseWaiting } from "../../core/model/delivery.ts";
 import { FAILED, isFanoutQueue, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { endedBy } from "../../core/records/ended-by.ts";

@@ -3,7 +3,7 @@ import type { Attempt } from "../../core/model/attempt.ts";
 import { deliveryBody } from "../../core/model/event.ts";
 import { decodeEvent } from "../../core/model/event.ts";
 import { ordinalTime } from "../../core/model/ids.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { COUNT, DELIVERY, EVENT, EVENT_ID, FAILED, isFanoutQueue } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Entry } from "../../core/ports/storage.ts";

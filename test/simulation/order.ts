@@ -1,5 +1,5 @@
 /** Ordered subscriptions in the simulation: how they were made, and the law that nothing of them is ever reordered. */
-import { parseDue, parseWaiting } from "../../core/model/due.ts";
+import { parseDue, parseWaiting } from "../../core/model/delivery.ts";
 import { DELIVERY, HELD, PASSED, SEQUENCE } from "../../core/model/schema.ts";
 import { decodeDelivery } from "../../core/records/delivery-records.ts";
 import { DAMAGED } from "../../core/model/kind.ts";

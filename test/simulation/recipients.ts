@@ -1,6 +1,6 @@
 /** Who an event goes to, as its records say: its own list, or the members of its snapshot and those that replays added. */
 import type { RelayEvent } from "../../core/model/event.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { isFanoutQueue, MEMBERS, SNAPSHOT } from "../../core/model/schema.ts";
 import { decodeMembers, PAGE_MEMBERS } from "../../core/records/recipients.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";

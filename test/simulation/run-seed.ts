@@ -4,7 +4,7 @@ import { deeds, REPLAY_MS } from "./actions.ts";
 import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { checkEnded, matches } from "./ended.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { HELD, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { decodeSubscription } from "../../core/records/subscription-record.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";

@@ -1,6 +1,6 @@
 /** When attempts must be made, and when they must not: the retry schedule, and what is overdue. */
 import { decodeEvent } from "../../core/model/event.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { parseDue } from "../../core/model/delivery.ts";
 import { EVENT } from "../../core/model/schema.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";

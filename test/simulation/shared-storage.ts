@@ -3,8 +3,7 @@
  * about what changed. Lines between a node and the store can be cut; a request may then arrive late, or its answer never.
  */
 import { ConflictError, LeaseLostError, StorageError } from "../../core/model/errors.ts";
-import { neverTried, type Due } from "../../core/model/delivery.ts";
-import { parseDue } from "../../core/model/due.ts";
+import { type Due, neverTried, parseDue } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Change, Lease, Nodes, Queue, Storage } from "../../core/ports/storage.ts";
 import { unmet } from "../../plugins/storage/embedded/group.ts";

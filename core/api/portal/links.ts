@@ -111,8 +111,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
     if (iat * 1_000 > clock.now() + AHEAD_MS) return refuse("the clock of the node that made it is too far ahead");
     const [keyId] = Array.isArray(owned) && owned.length === 1 ? (owned as unknown[]) : [];
     if (typeof keyId !== "string" || !isKeyId(keyId) || !LINK_ID.test(id)) return refuse("it names no key");
-    if (typeof life !== "string" || (await storage.getItem(PORTAL.key({ keyId }))) !== life)
-      return refuse("it was revoked");
+    if ((await storage.getItem(PORTAL.key({ keyId }))) !== (life ?? "")) return refuse("it was revoked");
     if (!(await minterStands(id, minter))) return refuse("the account that made it has changed");
     return {
       sub: `portal:${id}`,

@@ -42,13 +42,9 @@ export function catalogueOperations(deps: {
 
   /** Names used on keys of the token, from `after` on: of each key as many as are asked for, so that none is passed over. */
   async function namesInUse(owned: readonly string[] | "*", after: string | undefined, limit: number) {
-    const keysOf: readonly ((name: string) => string)[] =
-      owned === "*"
-        ? [(name) => TYPE.key({ name })]
-        : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => KEY_TYPE.key({ keyId, name }));
     const names = new Set<string>();
     // One after the other: a token may own a thousand keys.
-    for (const keyOf of keysOf) {
+    for (const keyOf of keysOf(owned)) {
       const rows = await storage.range(keyOf(""), { after: after && keyOf(after), limit });
       for (const { key } of rows) names.add((owned === "*" ? TYPE : KEY_TYPE).id(key).name);
     }
@@ -58,8 +54,7 @@ export function catalogueOperations(deps: {
   /** Whether a name that the catalogue does not have is used on a key of the token. */
   async function isUsed(owned: readonly string[] | "*", name: string): Promise<boolean> {
     if (!isEventName(name)) return false;
-    const wanted =
-      owned === "*" ? [TYPE.key({ name })] : owned.filter(isKeyId).map((keyId) => KEY_TYPE.key({ keyId, name }));
+    const wanted = keysOf(owned).map((keyOf) => keyOf(name));
     return (await storage.getMany(wanted)).some((row) => row !== undefined);
   }
 
@@ -152,3 +147,9 @@ function headOf(name: string, types: EventTypes | undefined) {
   const type = typeOf(name, types);
   return { ...describe(name, type), ...(type?.example !== undefined && { hasExample: true }) };
 }
+
+/** Returns for each key of the token, or for all at once, how the key of an event type's row is made. */
+const keysOf = (owned: readonly string[] | "*"): readonly ((name: string) => string)[] =>
+  owned === "*"
+    ? [(name) => TYPE.key({ name })]
+    : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => KEY_TYPE.key({ keyId, name }));

@@ -1,6 +1,5 @@
 /** Adds to the queue the due lines that threads have written, in the order in which they come. */
-import type { Due } from "../../model/delivery.ts";
-import { dueValue, parseDue } from "../../model/due.ts";
+import { type Due, dueValue, parseDue } from "../../model/delivery.ts";
 import { DUE } from "../../model/schema.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
 import { leaseName } from "./storage-calls.ts";

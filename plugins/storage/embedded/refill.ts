@@ -1,7 +1,6 @@
 /** Reads due lines from storage into the queue: a page where a subscription queue runs low, and a sweep over all. */
-import { parseDue } from "../../../core/model/due.ts";
 import { DUE } from "../../../core/model/schema.ts";
-import type { Due } from "../../../core/model/delivery.ts";
+import { type Due, parseDue } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Window } from "./window.ts";

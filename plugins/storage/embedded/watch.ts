@@ -9,8 +9,6 @@ interface Watchers {
   readonly notify: (keys: readonly string[]) => void;
 }
 
-const isWatched = (key: string): boolean => SUBSCRIPTION.has(key) || CONTROL.has(key);
-
 export function watchers(): Watchers {
   const listeners = new Set<(keys: readonly string[]) => void>();
   return {
@@ -23,7 +21,7 @@ export function watchers(): Watchers {
     watched(changes) {
       let keys: string[] | undefined;
       for (const { op, key } of changes) {
-        if (op !== "check" && isWatched(key)) (keys ??= []).push(key);
+        if (op !== "check" && (SUBSCRIPTION.has(key) || CONTROL.has(key))) (keys ??= []).push(key);
       }
       return keys;
     },

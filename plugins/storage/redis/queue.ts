@@ -1,7 +1,6 @@
 /** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
-import { parseDue } from "../../../core/model/due.ts";
 import { DUE } from "../../../core/model/schema.ts";
-import type { Due } from "../../../core/model/delivery.ts";
+import { type Due, parseDue } from "../../../core/model/delivery.ts";
 import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
