@@ -87,6 +87,8 @@ const start = (data: string, clock: Clock, storage: ReturnType<typeof sqlite>): 
       abuse: { factor: 1, suspendMs: HOUR },
       retry: { attempts: 2, firstDelayMs: HOUR, maxDelayMs: HOUR },
       subscriptions: { perKey: 1000 },
+      // A busy machine takes longer than 10 s for 300 receivers at once.
+      delivery: { timeoutMs: 30_000, concurrency: 32 },
     },
     data,
     clock,
