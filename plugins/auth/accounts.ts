@@ -1,4 +1,5 @@
 /** Authenticates with accounts of the relay's own: passwords and second factors. The default, as it needs nothing else. */
+import { must, optional, optionProblems, whole } from "../../core/ports/options.ts";
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { openUsers } from "./accounts/open-users.ts";
@@ -14,7 +15,6 @@ interface AccountsOptions {
 
 const TOKEN_MS = 900_000;
 const SESSION_MS = 43_200_000;
-const KNOWN = ["tokenMs", "sessionMs", "origin"];
 
 /**
  * The relay is its own issuer: Ed25519 tokens, whose key is at `/.well-known/jwks.json`. `relay token` makes tokens
@@ -25,7 +25,11 @@ export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & 
   return {
     kind: "auth",
     name: "accounts",
-    problems: problemsOf(options),
+    problems: optionProblems<AccountsOptions>(options, {
+      tokenMs: optional(whole(10_000, 86_400_000)),
+      sessionMs: optional(whole(60_000, 2_592_000_000)),
+      origin: optional(must('must be an origin, such as "https://relay.example.com"', isOrigin)),
+    }),
     users: (ctx) => openUsers(ctx),
     async setup(ctx) {
       const { openAccounts } = await import("./accounts/open.ts");
@@ -36,20 +40,4 @@ export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & 
   };
 }
 
-function problemsOf(options: AccountsOptions): readonly { readonly path: string; readonly message: string }[] {
-  if (typeof options !== "object" || options === null)
-    return [{ path: "", message: "accounts() takes an object of options" }];
-  const { tokenMs, sessionMs, origin } = options;
-  const unknown = Object.keys(options).filter((name) => !KNOWN.includes(name));
-  const found = unknown.map((path) => ({ path, message: "is not an option of accounts()" }));
-  const within = (path: string, value: unknown, min: number, max: number): void => {
-    if (value === undefined || (Number.isInteger(value) && (value as number) >= min && (value as number) <= max))
-      return;
-    found.push({ path, message: `must be whole milliseconds, ${min} to ${max}` });
-  };
-  within("tokenMs", tokenMs, 10_000, 86_400_000);
-  within("sessionMs", sessionMs, 60_000, 2_592_000_000);
-  if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin))
-    found.push({ path: "origin", message: 'must be an origin, such as "https://relay.example.com"' });
-  return found;
-}
+const isOrigin = (given: unknown): boolean => typeof given === "string" && URL.parse(given)?.origin === given;

@@ -1,20 +1,28 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
-import { refuseOptions } from "../../core/model/errors.ts";
-import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isAsync, NOT_ASYNC } from "../../core/model/at-once.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
-import type { FieldError } from "../../core/model/problem.ts";
+import { inside, must, optionProblems, text, type Rule } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import type { CronOptions } from "./cron/options.ts";
-import type { Schedule } from "./cron/ticking.ts";
-import { messageProblems } from "./messages/options.ts";
+import type { CronOptions, Schedule } from "./cron/ticking.ts";
+import { MESSAGE } from "./messages/plugin.ts";
 
-export type { CronOptions } from "./cron/options.ts";
-
-const OWN: readonly (keyof CronOptions)[] = ["schedule", "event", "name"];
 /** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */
-const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
+const SCHEDULE = text("a cron expression", /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/);
+
+const fields = inside({
+  type: must("must be an event type", (type) => typeof type === "string" && isEventName(type)),
+  keyId: must("must be a key id", (keyId) => typeof keyId === "string" && isKeyId(keyId)),
+});
+
+const event: Rule = (given, path) => {
+  if (typeof given === "function") return isAsync(given) ? [{ path, message: NOT_ASYNC }] : [];
+  if (typeof given !== "object" || given === null) return [{ path, message: "must be an event or a function" }];
+  const { data, dataText } = given as CronOptions["event"] & { data?: unknown; dataText?: unknown };
+  const missing = data === undefined && dataText === undefined;
+  return [...fields(given, path), ...(missing ? [{ path: `${path}.data`, message: "is missing" }] : [])];
+};
 
 /**
  * Publishes `event` at each tick. The id of an event comes from its type and the time of the tick, so several nodes make one
@@ -26,7 +34,7 @@ export function cron(options: CronOptions): Plugin<"source", Source> {
 
 /** @param schedule for tests, which cannot wait for a time of day */
 export function cronOn(options: CronOptions, schedule?: Schedule): Plugin<"source", Source> {
-  const problems = problemsOf(options);
+  const problems = optionProblems<CronOptions>(options, { schedule: SCHEDULE, event, name: MESSAGE.name });
   return {
     kind: "source",
     name: typeof options?.name === "string" ? options.name : "cron",
@@ -39,21 +47,4 @@ export function cronOn(options: CronOptions, schedule?: Schedule): Plugin<"sourc
       return startCron(ctx, options, schedule);
     },
   };
-}
-
-function problemsOf(options: CronOptions | undefined): readonly FieldError[] {
-  const { schedule, event, name } = options ?? ({} as CronOptions);
-  const found: FieldError[] = [...unknownOptions(options ?? {}, OWN), ...messageProblems({ name }, [])];
-  if (typeof schedule !== "string" || !EXPRESSION.test(schedule))
-    found.push({ path: "schedule", message: "must be a cron expression" });
-  if (typeof event === "function") return isAsync(event) ? [...found, { path: "event", message: NOT_ASYNC }] : found;
-  if (typeof event !== "object" || event === null)
-    return [...found, { path: "event", message: "must be an event or a function" }];
-  if (typeof event.type !== "string" || !isEventName(event.type))
-    found.push({ path: "event.type", message: "must be an event type" });
-  if (typeof event.keyId !== "string" || !isKeyId(event.keyId))
-    found.push({ path: "event.keyId", message: "must be a key id" });
-  if (event.data === undefined && event.dataText === undefined)
-    found.push({ path: "event.data", message: "is missing" });
-  return found;
 }

@@ -1,6 +1,6 @@
 /** The http source: `POST /events` with a publish token. */
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
-import { unknownOptions } from "../../core/model/field-errors.ts";
+import { optionProblems } from "../../core/ports/options.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -30,7 +30,7 @@ export interface HttpOptions {
 /** `POST /events`: one event, a list, or NDJSON. A 202 means that all of it is stored. */
 export function http(options: HttpOptions = {}): Plugin<"source", Source> {
   const { tokens } = options ?? {};
-  const problems = [...unknownOptions(options, ["tokens"]), ...tokenProblems(tokens)];
+  const problems = optionProblems<HttpOptions>(options, { tokens: tokenProblems });
   return {
     kind: "source",
     name: "http",

@@ -1,14 +1,10 @@
 /** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
-import type { FieldError } from "../../core/model/problem.ts";
+import { anything, checkedUrl, optional, secretUrl, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import { checkedUrl, countProblems, messageProblems, textProblems, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
-import type { FromRedisStreamOptions } from "./redis-stream/options.ts";
+import type { FromRedisStreamOptions } from "./redis-stream/source.ts";
 
-export type { FromRedisStreamOptions } from "./redis-stream/options.ts";
-
-const OWN = ["url", "stream", "group", "consumer", "dead", "claimAfterMs", "maxInFlight", "tls"];
 const PROTOCOLS = ["redis:", "rediss:"];
 
 /**
@@ -16,30 +12,24 @@ const PROTOCOLS = ["redis:", "rediss:"];
  * stays in the stream. What a dead consumer left is taken over (XAUTOCLAIM). Redis 6.2 or newer.
  */
 export function fromRedisStream(options: FromRedisStreamOptions): Plugin<"source", Source> {
-  const url = (options as FromRedisStreamOptions | undefined)?.url;
   return messageSource({
     kind: "redisStream",
     options,
-    problems: problemsOf(options),
-    secrets: { url },
+    rules: {
+      url: secretUrl(PROTOCOLS),
+      stream: text("the key of a stream"),
+      group: optional(text("the name of a group")),
+      consumer: optional(text("a name")),
+      dead: optional(text("the key of a stream")),
+      claimAfterMs: optional(whole(1_000, 86_400_000)),
+      maxInFlight: optional(whole(1, 10_000)),
+      tls: anything,
+    },
+    secrets: { url: options?.url },
     async open(options, ctx) {
-      const url = checkedUrl("fromRedisStream()", ctx.secret("url"), PROTOCOLS);
+      const url = checkedUrl("fromRedisStream", ctx.secret("url"), PROTOCOLS);
       const { startRedisStream } = await import("./redis-stream/source.ts");
       return startRedisStream(ctx, options, url);
     },
   });
-}
-
-function problemsOf(options: FromRedisStreamOptions | undefined): readonly FieldError[] {
-  const { url, stream, group, consumer, dead, claimAfterMs, maxInFlight } = options ?? ({} as FromRedisStreamOptions);
-  return [
-    ...messageProblems(options, OWN),
-    ...urlProblems("url", url, PROTOCOLS),
-    ...textProblems("stream", stream, "the key of a stream"),
-    ...textProblems("group", group, "the name of a group", true),
-    ...textProblems("consumer", consumer, "a name", true),
-    ...textProblems("dead", dead, "the key of a stream", true),
-    ...countProblems("claimAfterMs", claimAfterMs, 1_000, 86_400_000),
-    ...countProblems("maxInFlight", maxInFlight, 1, 10_000),
-  ];
 }

@@ -5,8 +5,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { refuseOptions } from "../../core/model/errors.ts";
-import { unknownOptions } from "../../core/model/field-errors.ts";
-import type { FieldError } from "../../core/model/problem.ts";
+import { must, optional, optionProblems, text } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 
@@ -25,7 +24,10 @@ export interface SpoolOptions {
  * in such batches.
  */
 export function spool(options: SpoolOptions): Plugin<"source", Source> {
-  const problems = problemsOf(options);
+  const problems = optionProblems<SpoolOptions>(options, {
+    dir: text("a folder"),
+    rescanMs: optional(must("must be 100 to 3600000", (ms) => typeof ms === "number" && ms >= 100 && ms <= 3_600_000)),
+  });
   return {
     kind: "source",
     name: "spool",
@@ -40,14 +42,4 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
       return startSpool(ctx, options);
     },
   };
-}
-
-function problemsOf(options: SpoolOptions | undefined): readonly FieldError[] {
-  const { dir, rescanMs = 1_000 } = (options ?? {}) as Readonly<Record<string, unknown>>;
-  const found: FieldError[] = [...unknownOptions(options ?? {}, ["dir", "rescanMs"])];
-  if (typeof dir !== "string" || dir === "") found.push({ path: "dir", message: "must be a folder" });
-  if (typeof rescanMs !== "number" || !(rescanMs >= 100 && rescanMs <= 3_600_000)) {
-    found.push({ path: "rescanMs", message: "must be 100 to 3600000" });
-  }
-  return found;
 }

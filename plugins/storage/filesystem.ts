@@ -1,10 +1,10 @@
 /** `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal. */
 import { join, resolve } from "node:path";
 import { refuseOptions } from "../../core/model/errors.ts";
+import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { embeddedProblems } from "./embedded/options.ts";
-import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 
 interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
@@ -24,7 +24,11 @@ interface FilesystemOptions extends EmbeddedOptions {
  * To back it up, copy the whole folder of a stopped relay; a copy taken while it runs mixes several moments.
  */
 export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", Storage> {
-  const problems = embeddedProblems(options, { perFolder: [2, 1_000_000] }, ["dir"]);
+  const problems = optionProblems<FilesystemOptions>(options, {
+    window: WINDOW,
+    perFolder: optional(whole(2, 1_000_000)),
+    dir: optional(text("a folder")),
+  });
   return {
     kind: "storage",
     name: "filesystem",

@@ -1,10 +1,10 @@
 /** `memory()` keeps everything in this process, and loses it with it. For tests, trials and data that may be lost. */
 import { refuseOptions } from "../../core/model/errors.ts";
+import { optionProblems } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
-import { embeddedProblems } from "./embedded/options.ts";
-import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 import type { ItemForm } from "./unstorage/items.ts";
 import { type Journal, Store } from "./unstorage/store.ts";
 
@@ -20,7 +20,7 @@ const NONE: Journal = {
 
 /** @param options.window most due lines that wait in the queue. @default 10_000 */
 export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
-  const problems = embeddedProblems(options);
+  const problems = optionProblems<EmbeddedOptions>(options, { window: WINDOW });
   return {
     kind: "storage",
     name: "memory",

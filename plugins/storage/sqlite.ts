@@ -3,12 +3,12 @@ import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { refuseOptions, StorageError } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
+import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
-import { embeddedProblems } from "./embedded/options.ts";
-import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 import { OWED } from "./sqlite/clean-up.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";
@@ -29,7 +29,11 @@ const FILE = "relay.db";
 
 /** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
 export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
-  const problems = embeddedProblems(options, { cacheKiB: [256, 4_194_304] }, ["dir"]);
+  const problems = optionProblems<SqliteOptions>(options, {
+    window: WINDOW,
+    cacheKiB: optional(whole(256, 4_194_304)),
+    dir: optional(text("a folder")),
+  });
   const { dir, cacheKiB = 10_240 } = options ?? {};
   const readsKiB = Math.min(READS_KIB, cacheKiB >> 1);
   const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>

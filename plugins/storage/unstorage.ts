@@ -1,11 +1,11 @@
 /** `unstorage(driver)` uses any driver of unstorage, and says what it cannot promise. */
 import type { Driver } from "unstorage";
+import { optionProblems } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { refuseOptions } from "../../core/model/errors.ts";
-import { embeddedProblems } from "./embedded/options.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
-import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 import { itemJournal } from "./unstorage/item-journal.ts";
 import { ITEMS } from "./unstorage/items.ts";
 import { listKeys, probeDriver } from "./unstorage/start.ts";
@@ -21,7 +21,7 @@ import { Store } from "./unstorage/store.ts";
  * - What the driver drops by itself, as a cache does, is gone; the log reports it when it is missed.
  */
 export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
-  const problems = [...problemsOf(driver), ...embeddedProblems(options)];
+  const problems = [...problemsOf(driver), ...optionProblems<EmbeddedOptions>(options, { window: WINDOW })];
   return {
     kind: "storage",
     name: "unstorage",

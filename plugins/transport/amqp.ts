@@ -1,20 +1,14 @@
 /** The AMQP transport publishes each delivery to an exchange of RabbitMQ and waits for the broker's confirmation. */
-import { unknownOptions } from "../../core/model/field-errors.ts";
-import type { FieldError } from "../../core/model/problem.ts";
+import { checkedUrl, secretUrl } from "../../core/ports/options.ts";
 import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
+import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { nameProblems } from "./buses/destination.ts";
-import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
-import { tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
-import type { ToAmqpOptions } from "./amqp/options.ts";
-
-export type { ToAmqpOptions } from "./amqp/options.ts";
-
-const OWN: readonly (keyof ToAmqpOptions)[] = ["name", "url", "tls"];
+import type { ToAmqpOptions } from "./amqp/transport.ts";
+import { busPlugin } from "./buses/plugin.ts";
 
 const PACKAGES = ["amqplib"];
-const SCHEMES = ["amqp", "amqps"];
+const PROTOCOLS = ["amqp:", "amqps:"];
 
 /**
  * Delivers to `amqp:` URLs: `amqp://<name>/deposits/deposits.paid` is the exchange `deposits` with the routing key
@@ -22,24 +16,19 @@ const SCHEMES = ["amqp", "amqps"];
  * attempt of a cycle, and its headers are named as they are. The broker's confirmation makes it delivered; a message
  * that no queue takes is a failure.
  */
-export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> => ({
-  kind: "transport",
-  name: `amqp:${options?.name}`,
-  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
-  secrets: { url: options?.url },
-  fileProblems: (configDir) => tlsFileProblems(`amqp:${options?.name}`, options?.tls, configDir),
-  async setup(context) {
-    const { connect } = await loadPackages("toAmqp", PACKAGES, () => import("amqplib"));
-    const { openAmqp } = await import("./amqp/transport.ts");
-    return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), SCHEMES));
-  },
-});
-
-function problemsOf({ name, url, tls }: Partial<ToAmqpOptions>): readonly FieldError[] {
-  return [
-    ...nameProblems(name),
-    ...urlProblems("url", url, SCHEMES),
-    ...tlsProblems(tls),
-    ...packageProblems("toAmqp", PACKAGES),
-  ];
-}
+export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =>
+  busPlugin({
+    scheme: "amqp",
+    options,
+    rules: {
+      url: secretUrl(PROTOCOLS, true),
+      tls: tlsRule(),
+    },
+    problems: packageProblems("toAmqp", PACKAGES),
+    secrets: { url: options?.url },
+    async open(options, context) {
+      const { connect } = await loadPackages("toAmqp", PACKAGES, () => import("amqplib"));
+      const { openAmqp } = await import("./amqp/transport.ts");
+      return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), PROTOCOLS, true));
+    },
+  });

@@ -1,4 +1,5 @@
 /** The https transport sends one POST over HTTP/1.1 or HTTP/2 and TLS through the guarded connector. */
+import { flag, optional, optionProblems, whole } from "../../core/ports/options.ts";
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
@@ -8,8 +9,7 @@ import { Exchange, type Shared } from "./https/exchange.ts";
 import { BODY_BYTES } from "./https/response-bytes.ts";
 import { Tokens, tokenPlace } from "./https/tokens.ts";
 import { hostFileProblems, hostProblems, type HostFiles } from "./https/hosts.ts";
-import { connectionProblems } from "./https/options.ts";
-import { proxyOption, proxyProblems, reach, type Reach } from "./https/reach.ts";
+import { PROXY, proxyOption, reach, type Reach } from "./https/reach.ts";
 
 export interface HttpsOptions {
   /**
@@ -67,7 +67,14 @@ interface HttpsPlugin extends Plugin<"transport", Transport> {
 export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   kind: "transport",
   name: "https",
-  problems: [...connectionProblems(options), ...hostProblems(options?.hosts), ...proxyProblems(options?.proxy)],
+  problems: optionProblems<HttpsOptions>(options, {
+    keepAliveMs: optional(whole(0)),
+    maxIdle: optional(whole(0)),
+    maxAgeMs: optional(whole(0)),
+    http2: optional(flag),
+    hosts: hostProblems,
+    proxy: PROXY,
+  }),
   secrets: { proxy: options?.proxy },
   about: aboutOf(options ?? {}),
   reach: (ctx) => reach(options, ctx),

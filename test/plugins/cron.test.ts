@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { cron, cronOn, type CronOptions } from "../../plugins/source/cron.ts";
+import { cron, cronOn } from "../../plugins/source/cron.ts";
+import type { CronOptions } from "../../plugins/source/cron/ticking.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { connect, type Channel, type ChannelModel, type ConfirmChannel } from "amqplib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
-import type { FromAmqpOptions } from "../../plugins/source/amqp/options.ts";
+import type { FromAmqpOptions } from "../../plugins/source/amqp/session.ts";
 import { startAmqp } from "../../plugins/source/amqp/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
@@ -92,7 +92,12 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
           };
           return made;
         }) as typeof connect;
-        const source = startAmqp(sourceContext(plugin, { log: { ...log, warn }, clock }), options(queue), overheard);
+        const source = startAmqp(
+          sourceContext(plugin, { log: { ...log, warn }, clock }),
+          options(queue),
+          overheard,
+          server.url,
+        );
         const under = {
           source,
           async publish(text: string) {
@@ -309,7 +314,7 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
       return made;
     }) as typeof connect;
     const given = options(queue, { prefetch: 4 });
-    const source = startAmqp(sourceContext(fromAmqp(given)), given, dialled);
+    const source = startAmqp(sourceContext(fromAmqp(given)), given, dialled, server.url);
     const store = desk();
     const storing = Promise.withResolvers<void>();
     let asked = 0;

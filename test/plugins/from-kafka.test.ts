@@ -3,7 +3,7 @@ import { Admin, Producer } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createPartitionProgress } from "../../plugins/source/kafka/progress.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
-import type { FromKafkaOptions } from "../../plugins/source/kafka/options.ts";
+import type { FromKafkaOptions } from "../../plugins/source/kafka/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk as makeDesk, paid } from "../support/intake.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";

@@ -9,7 +9,7 @@ import {
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromNats } from "../../plugins/source/nats.ts";
-import type { FromNatsOptions } from "../../plugins/source/nats/options.ts";
+import type { FromNatsOptions } from "../../plugins/source/nats/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { paid } from "../support/intake.ts";
 import { describeMessageSource } from "../support/message-laws.ts";

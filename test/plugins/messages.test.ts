@@ -1,8 +1,9 @@
 // What all message sources share: how a message is read, grouped, stored, refused, and waited for.
 import { describe, expect, it } from "vitest";
+import { optionProblems } from "../../core/ports/options.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Accept, AcceptRequest } from "../../core/ports/source.ts";
-import { messageProblems } from "../../plugins/source/messages/options.ts";
+import { MESSAGE } from "../../plugins/source/messages/plugin.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
 import { messageBench, type MessageBench } from "../support/message-source.ts";
@@ -257,7 +258,7 @@ describe("messages that are not ours", () => {
     const message = "must not be async: it returns its result at once";
     const paths = ["map", "keyId", "type"];
     const wrong = { map: later, keyId: later, type: later };
-    expect(messageProblems(wrong, [])).toEqual(paths.map((path) => ({ path, message })));
+    expect(optionProblems(wrong, MESSAGE)).toEqual(paths.map((path) => ({ path, message })));
   });
 
   it("are set aside when map throws, or makes no valid event", async () => {

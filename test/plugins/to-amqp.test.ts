@@ -2,7 +2,8 @@
 import { Connection } from "rabbitmq-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { toAmqp, type ToAmqpOptions } from "../../plugins/transport/amqp.ts";
+import { toAmqp } from "../../plugins/transport/amqp.ts";
+import type { ToAmqpOptions } from "../../plugins/transport/amqp/transport.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";

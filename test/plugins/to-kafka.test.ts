@@ -8,7 +8,8 @@ import {
   type MessagePlace,
   type SendBatch,
 } from "../../plugins/transport/kafka/batches.ts";
-import { toKafka, type ToKafkaOptions } from "../../plugins/transport/kafka.ts";
+import { toKafka } from "../../plugins/transport/kafka.ts";
+import type { ToKafkaOptions } from "../../plugins/transport/kafka/transport.ts";
 import { openKafka } from "../../plugins/transport/kafka/transport.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import {

@@ -2,7 +2,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { toRedisStream, type ToRedisStreamOptions } from "../../plugins/transport/redis-stream.ts";
+import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
+import type { ToRedisStreamOptions } from "../../plugins/transport/redis-stream/transport.ts";
 import { describeTransport } from "../conformance/transport.ts";
 import { busBench, keptLog, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";

@@ -2,8 +2,7 @@
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { createIntake, type Intake } from "../../plugins/source/messages/intake.ts";
-import type { Fate, MessageOptions, RawMessage } from "../../plugins/source/messages/message.ts";
-import { readingOf } from "../../plugins/source/messages/options.ts";
+import { readingOf, type Fate, type MessageOptions, type RawMessage } from "../../plugins/source/messages/message.ts";
 import { testClock, type TestClock } from "./clock.ts";
 import { context } from "./context.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";

@@ -1,6 +1,16 @@
 /** The options of `jwt()`, and the check of them. */
 import { isLoopbackHost } from "../../../core/model/loopback.ts";
 import { createPublicKey, type KeyObject } from "node:crypto";
+import {
+  anything,
+  must,
+  optional,
+  optionProblems,
+  text,
+  texts,
+  whole,
+  type Rule,
+} from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
@@ -44,15 +54,6 @@ const CURVES: Readonly<Record<string, string>> = {
   Ed25519: "ed25519",
 };
 const SOURCES = ["secret", "publicKey", "keys", "jwksUrl"] as const;
-const KNOWN: ReadonlySet<string> = new Set([
-  ...SOURCES,
-  "algorithms",
-  "issuer",
-  "audience",
-  "typ",
-  "maxTokenAgeMs",
-  "clockToleranceMs",
-]);
 
 /** Whether the key may be used with the algorithm; RSA keys of less than 2048 bits may not. */
 export function fitsAlgorithm(key: KeyObject, alg: string): boolean {
@@ -65,71 +66,62 @@ export function fitsAlgorithm(key: KeyObject, alg: string): boolean {
 
 /** Returns every problem at once; none of them repeats a secret. */
 export function jwtProblems(options: JwtOptions): readonly FieldError[] {
-  const found: FieldError[] = [];
-  const wrong = (path: string, message: string): void => void found.push({ path, message });
-  if (typeof options !== "object" || options === null)
-    return [{ path: "", message: "jwt() takes an object of options" }];
-  for (const name of Object.keys(options)) if (!KNOWN.has(name)) wrong(name, "is not an option of jwt()");
-  const given = SOURCES.filter((name) => name in options);
-  if (given.length !== 1) wrong("", "jwt() needs exactly one of secret, publicKey, keys and jwksUrl");
-  const { algorithms, issuer, audience, typ } = options;
-  const algs = Array.isArray(algorithms) ? (algorithms as readonly unknown[]) : [];
-  if (algs.length === 0) wrong("algorithms", "must name at least one algorithm");
-  const symmetric = given.includes("secret");
-  for (const alg of algs) {
-    if (typeof alg !== "string" || !(HMAC.has(alg) || RSA.has(alg) || Object.hasOwn(CURVES, alg)))
-      wrong("algorithms", "must be of HS256…512, RS256…512, PS256…512, ES256…512, EdDSA");
-    else if (given.length === 1 && HMAC.has(alg) !== symmetric)
-      wrong("algorithms", symmetric ? `${alg} needs a public key, not a secret` : `${alg} needs a secret`);
-  }
-  if (!isText(issuer)) wrong("issuer", "must be text, not empty");
-  const audiences: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
-  if (audiences.length === 0 || !audiences.every(isText))
-    wrong("audience", "must be text, not empty, or a list of such texts");
-  if (typ !== undefined && !isText(typ)) wrong("typ", "must be text, not empty");
-  duration("maxTokenAgeMs", options.maxTokenAgeMs, 1_000, 366 * 86_400_000, wrong);
-  duration("clockToleranceMs", options.clockToleranceMs, 0, 600_000, wrong);
-  for (const name of given) keyProblems(name, options, algs, wrong);
-  return found;
+  const given = SOURCES.filter((name) => Object.hasOwn(options ?? {}, name));
+  const algs: readonly unknown[] = Array.isArray(options?.algorithms) ? options.algorithms : [];
+  // Of a key that is given, even `undefined` is a problem: its variable may not be set.
+  const key = (name: (typeof SOURCES)[number], rule: Rule): Rule => (given.includes(name) ? rule : anything);
+  const found = optionProblems<JwtOptions>(options, {
+    algorithms: () => (given.length === 1 ? algorithmProblems(algs, given[0] === "secret") : algorithmProblems(algs)),
+    issuer: TEXT,
+    audience: texts("text, not empty, or a list of such texts", /\S/, true),
+    typ: optional(TEXT),
+    maxTokenAgeMs: optional(whole(1_000, 366 * 86_400_000)),
+    clockToleranceMs: optional(whole(0, 600_000)),
+    secret: key("secret", secretRule),
+    publicKey: key("publicKey", publicKeyRule(algs)),
+    keys: key("keys", keysRule),
+    jwksUrl: key("jwksUrl", must("must be an https: URL (http: on loopback only) without credentials", isJwksUrl)),
+  });
+  const message = "jwt() needs exactly one of secret, publicKey, keys and jwksUrl";
+  return given.length === 1 ? found : [{ path: "", message }, ...found];
 }
 
-type Wrong = (path: string, message: string) => void;
+const TEXT = text("text, not empty", /\S/);
 
-const isText = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
-
-function duration(path: string, value: unknown, min: number, max: number, wrong: Wrong): void {
-  if (value === undefined) return;
-  if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)
-    wrong(path, `must be whole milliseconds, ${min} to ${max}`);
+/** @param symmetric whether the key is a secret; `undefined` where that is not known */
+function algorithmProblems(algs: readonly unknown[], symmetric?: boolean): readonly FieldError[] {
+  const wrong = (message: string): FieldError => ({ path: "algorithms", message });
+  if (algs.length === 0) return [wrong("must name at least one algorithm")];
+  return algs.flatMap((alg) => {
+    if (typeof alg !== "string" || !(HMAC.has(alg) || RSA.has(alg) || Object.hasOwn(CURVES, alg)))
+      return [wrong("must be of HS256…512, RS256…512, PS256…512, ES256…512, EdDSA")];
+    if (symmetric === undefined || HMAC.has(alg) === symmetric) return [];
+    return [wrong(symmetric ? `${alg} needs a public key, not a secret` : `${alg} needs a secret`)];
+  });
 }
 
 /** RFC 7518 wants as many bytes as the hash has. */
 export const isShort = (secret: string): boolean => Buffer.byteLength(secret) < 32;
 
-function keyProblems(
-  name: (typeof SOURCES)[number],
-  options: JwtOptions,
-  algs: readonly unknown[],
-  wrong: Wrong,
-): void {
-  if (name === "secret") {
-    const { secret } = options;
-    if (!isSecretOption(secret)) wrong(name, "is empty: is its variable set?");
-    else if (typeof secret === "string" && isShort(secret)) wrong(name, "must be at least 32 bytes");
-  } else if (name === "jwksUrl") {
-    if (!isJwksUrl(options.jwksUrl)) wrong(name, "must be an https: URL (http: on loopback only) without credentials");
-  } else if (name === "publicKey") {
-    const key = publicKeyOf(options.publicKey);
-    if (key === undefined) wrong(name, "must be a public key, as PEM or JWK");
-    else if (!algs.some((alg) => typeof alg === "string" && fitsAlgorithm(key, alg)))
-      wrong(name, "does not fit any of the algorithms (RSA keys must have 2048 bits or more)");
-  } else {
-    const keys = Array.isArray(options.keys) ? options.keys : [];
-    if (keys.length === 0) wrong(name, "must contain at least one JWK");
-    for (const [i, jwk] of keys.entries())
-      if (publicKeyOf(jwk) === undefined) wrong(`keys[${i}]`, "must be a public JWK");
-  }
-}
+const secretRule: Rule = (secret, path) => {
+  if (!isSecretOption(secret)) return [{ path, message: "is empty: is its variable set?" }];
+  return must("must be at least 32 bytes", () => typeof secret !== "string" || !isShort(secret))(secret, path);
+};
+
+const publicKeyRule =
+  (algs: readonly unknown[]): Rule =>
+  (given, path) => {
+    const key = publicKeyOf(given);
+    if (key === undefined) return [{ path, message: "must be a public key, as PEM or JWK" }];
+    const fits = algs.some((alg) => typeof alg === "string" && fitsAlgorithm(key, alg));
+    return must("does not fit any of the algorithms (RSA keys must have 2048 bits or more)", () => fits)(given, path);
+  };
+
+const keysRule: Rule = (keys, path) => {
+  if (!Array.isArray(keys) || keys.length === 0) return [{ path, message: "must contain at least one JWK" }];
+  const rule = must("must be a public JWK", (jwk) => publicKeyOf(jwk) !== undefined);
+  return keys.flatMap((jwk, i) => rule(jwk, `${path}[${i}]`));
+};
 
 function isJwksUrl(value: unknown): boolean {
   if (typeof value !== "string" || !URL.canParse(value)) return false;

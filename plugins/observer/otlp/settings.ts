@@ -2,7 +2,7 @@
  * Reads the settings of traces from the options, and for what they leave out from the environment, under
  * OpenTelemetry's own names (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
  */
-import { unknownOptions } from "../../../core/model/field-errors.ts";
+import { anything, must, optional, optionProblems } from "../../../core/ports/options.ts";
 
 export interface OtlpOptions {
   /** Where spans go, whole: `https://collector.internal:4318/v1/traces`. @default OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces` */
@@ -36,19 +36,6 @@ interface SettingProblem {
   readonly path: string;
   readonly message: string;
 }
-
-const NAMES = Object.keys({
-  url: 0,
-  headers: 0,
-  timeoutMs: 0,
-  batch: 0,
-  queue: 0,
-  delayMs: 0,
-  ratio: 0,
-  parentBased: 0,
-  resource: 0,
-  env: 0,
-} satisfies Record<keyof OtlpOptions, 0>);
 
 class WrongSetting extends Error {
   readonly path: string;
@@ -112,24 +99,28 @@ function endpoint(env: Environment): string {
   return `${url("OTEL_EXPORTER_OTLP_ENDPOINT", base).replace(/\/+$/, "")}/v1/traces`;
 }
 
-/** The options that were given; each is judged as its variable is. */
-function checked(options: OtlpOptions): Partial<TraceSettings> {
-  const given = Object.entries(options).filter(([name, value]) => name !== "env" && value !== undefined);
-  const [unknown] = unknownOptions(options, NAMES);
-  if (unknown !== undefined) throw wrong(unknown.path, unknown.message);
-  const set = Object.fromEntries(given);
-  if (options.url !== undefined) set["url"] = url("url", options.url);
-  for (const name of ["timeoutMs", "batch", "queue", "delayMs"] as const) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isInteger(value) && value > 0 && value < 1e9)) throw wrong(name, ABOVE_0);
-  }
-  const { ratio = 1 } = options;
-  if (!(ratio >= 0 && ratio <= 1)) throw wrong("ratio", FROM_0_TO_1);
-  return set;
-}
-
 const ABOVE_0 = "must be a whole number above 0";
 const FROM_0_TO_1 = "must be a number from 0 to 1";
+const COUNT = optional(
+  must(ABOVE_0, (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e9),
+);
+
+/** The options that were given; each is judged as its variable is. */
+function checked(options: OtlpOptions): Partial<TraceSettings> {
+  const [first] = optionProblems<OtlpOptions>(options, {
+    url: optional(must(URL_RULE, isUrl)),
+    timeoutMs: COUNT,
+    batch: COUNT,
+    queue: COUNT,
+    delayMs: COUNT,
+    ratio: optional(must(FROM_0_TO_1, (ratio) => (ratio as number) >= 0 && (ratio as number) <= 1)),
+    ...{ headers: anything, parentBased: anything, resource: anything, env: anything },
+  });
+  if (first !== undefined) throw wrong(first.path, first.message);
+  const { env: _, ...given } = options;
+  if (given.url !== undefined) given.url = new URL(given.url).href;
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
 
 function sampler(env: Environment): Pick<TraceSettings, "ratio" | "parentBased"> {
   const name = given(env, "OTEL_TRACES_SAMPLER") ?? "parentbased_always_on";
@@ -152,12 +143,16 @@ const given = (env: Environment, name: string): string | undefined => env[name]?
 
 const wrong = (path: string, message: string): WrongSetting => new WrongSetting(path, message);
 
+const URL_RULE = "must be an http:// or https:// URL without credentials";
+
+function isUrl(text: unknown): boolean {
+  const url = typeof text === "string" ? URL.parse(text) : null;
+  return url !== null && ["http:", "https:"].includes(url.protocol) && url.username + url.password === "";
+}
+
 function url(name: string, text: string): string {
-  if (URL.canParse(text)) {
-    const { protocol, username, password, href } = new URL(text);
-    if (["http:", "https:"].includes(protocol) && username + password === "") return href;
-  }
-  throw wrong(name, "must be an http:// or https:// URL without credentials");
+  if (!isUrl(text)) throw wrong(name, URL_RULE);
+  return new URL(text).href;
 }
 
 function whole(env: Environment, name: string, otherwise: number): number {

@@ -1,7 +1,6 @@
 /** Publishes messages that hold no valid event to the dead-letter exchange, each with the reason in its headers. */
 import type { ChannelModel, ConsumeMessage } from "amqplib";
 import type { Poison } from "../messages/message.ts";
-import type { FromAmqpOptions } from "./options.ts";
 
 /**
  * Resolves when RabbitMQ has confirmed the message, which is in a queue then.
@@ -16,7 +15,7 @@ export type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<vo
 export async function deadLetters(
   connection: ChannelModel,
   exchange: string,
-  { queue, deadLetterRoutingKey = queue }: FromAmqpOptions,
+  { queue, deadLetterRoutingKey = queue }: { readonly queue: string; readonly deadLetterRoutingKey?: string },
   fail: (error: Error) => void,
 ): Promise<DeadLetter> {
   const channel = await connection.createConfirmChannel();

@@ -1,5 +1,7 @@
 /** Sessions with RabbitMQ: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
-import type { Channel, ChannelModel, connect as amqpConnect, ConsumeMessage } from "amqplib";
+import type { ConnectionOptions as TlsOptions } from "node:tls";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
+import type { Channel, ChannelModel, connect as Connect, ConsumeMessage } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import { unlessAborted } from "../../../core/model/within.ts";
@@ -11,26 +13,44 @@ import {
   type SessionSurroundings,
 } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
-import type { Poison, Settled } from "../messages/message.ts";
-import { checkedUrl, readingOf } from "../messages/options.ts";
+import { readingOf, type MessageOptions, type Poison, type Settled } from "../messages/message.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { createAcknowledger } from "./acknowledge.ts";
 import { deadLetters, type DeadLetter } from "./dead-letters.ts";
 import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
-import { PROTOCOLS, type FromAmqpOptions } from "./options.ts";
+
+export interface FromAmqpOptions extends MessageOptions {
+  /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. It may be `secretFrom({ env: "AMQP_URL" })`. */
+  readonly url: SecretOption;
+  /** The queue. It must exist: the relay declares nothing. */
+  readonly queue: string;
+  /** Most messages that RabbitMQ sends ahead of their acknowledgement. @default 2_000 */
+  readonly prefetch?: number;
+  /**
+   * The exchange that a message without a valid event is published to, with the reason in its headers, before it is
+   * acknowledged. Without it the message is rejected: RabbitMQ passes it to the dead-letter exchange of the queue, and
+   * drops it where the queue has none.
+   */
+  readonly deadLetterExchange?: string;
+  /** @default the name of the queue */
+  readonly deadLetterRoutingKey?: string;
+  /** Passed to `tls.connect`: `ca`, `cert`, `key`, `servername`. */
+  readonly tls?: TlsOptions;
+}
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
 /** Two missed ones, and the connection is lost: a broker that hangs is noticed within half a minute. */
 const HEARTBEAT_SECONDS = "15";
 
-export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect: typeof amqpConnect): Source {
+/** @param at where RabbitMQ is: the option, read and checked */
+export function startAmqp(ctx: PluginContext, options: FromAmqpOptions, connect: typeof Connect, at: string): Source {
   const { clock, log } = ctx;
   const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");
   const { source } = reading;
-  const url = new URL(checkedUrl("fromAmqp()", ctx.secret("url"), PROTOCOLS));
+  const url = new URL(at);
   if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
   const intake = createIntake<AmqpMessage>(ctx, {
     reading,

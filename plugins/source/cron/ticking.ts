@@ -5,11 +5,31 @@ import { tellTicks } from "../../../core/model/ticks.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import type { CronOptions } from "./options.ts";
 import { createIntake } from "../messages/intake.ts";
-import type { RawMessage } from "../messages/message.ts";
+import type { MappedEvent, RawMessage } from "../messages/message.ts";
 import { messageText } from "../messages/read.ts";
 import { failureReason } from "../messages/sessions.ts";
+
+interface CronEvent extends MappedEvent {
+  readonly type: string;
+  readonly keyId: string;
+}
+
+export interface CronOptions {
+  /** Cron expression, UTC, of five fields, or of six with seconds first. */
+  readonly schedule: string;
+  /**
+   * The event, or a function of the time of the tick that returns it; `undefined`: none this time. On several nodes each
+   * calls it, and the first event counts.
+   */
+  readonly event: CronEvent | ((at: Date) => CronEvent | undefined);
+  /**
+   * Stands in metrics, the log and `/readyz`, and begins the ids of the events. Two schedules need two names. Up to 32
+   * letters, digits and `-`.
+   * @default "cron"
+   */
+  readonly name?: string;
+}
 
 /** Calls `tick` with the time of each tick, until what it returns is called. @throws StartError 78 for a wrong schedule */
 export type Schedule = (

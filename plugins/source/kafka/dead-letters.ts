@@ -5,7 +5,6 @@ import { endsWithin } from "../messages/connected.ts";
 import type { Poison } from "../messages/message.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
 import type { KafkaMessage } from "./message.ts";
-import type { FromKafkaOptions } from "./options.ts";
 
 interface DeadLetters {
   /** Resolves when the message is kept: only then its offset may be committed. */
@@ -19,7 +18,7 @@ const ALL = -1;
 
 export function createDeadLetters(
   { clock, log, storage }: PluginContext,
-  { deadLetterTopic }: FromKafkaOptions,
+  { deadLetterTopic }: { readonly deadLetterTopic?: string },
   source: string,
   connect: () => Producer<Buffer, Buffer, Buffer, Buffer>,
 ): DeadLetters {

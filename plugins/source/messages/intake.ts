@@ -6,12 +6,11 @@ import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { within } from "../../../core/model/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Accept, Accepted } from "../../../core/ports/source.ts";
+import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
 import { createBadMessages } from "./bad-messages.ts";
 import type { Fate, RawMessage, Reading, Settled } from "./message.ts";
 import { isPermanent } from "./poison.ts";
-import { publicationsOf, type Held } from "./publications.ts";
-import { readMessage } from "./read.ts";
+import { readMessage, type Draft } from "./read.ts";
 import { createWindow } from "./window.ts";
 
 interface IntakeOptions<Message extends RawMessage> {
@@ -48,6 +47,12 @@ export interface Intake<Message extends RawMessage> {
    * not be told of in time. May be called twice.
    */
   stop(): Promise<void>;
+}
+
+/** A message with its events. */
+interface Held<Message> {
+  readonly message: Message;
+  readonly drafts: readonly Draft[];
 }
 
 /** Most characters of a group, so that one commit stays small. */
@@ -240,3 +245,18 @@ export function createIntake<Message extends RawMessage>(
 
 const STORED: Fate = { kind: "stored" };
 const RETURNED: Fate = { kind: "returned" };
+
+/** Joins the events of a group of messages into one request. */
+function publicationsOf(group: readonly Held<unknown>[]) {
+  const publications: Publication[] = [];
+  /** For each publication, the place of its message in the group. */
+  const owners: number[] = [];
+  const single = group.length === 1 && group[0]?.drafts.length === 1;
+  for (const [owner, { drafts }] of group.entries()) {
+    for (const draft of drafts) {
+      publications.push({ ...draft, path: single ? "" : `[${publications.length}]` });
+      owners.push(owner);
+    }
+  }
+  return { publications, owners };
+}

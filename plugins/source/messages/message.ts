@@ -93,3 +93,12 @@ export interface Settled<Message extends RawMessage> {
   readonly message: Message;
   readonly fate: Fate;
 }
+
+/** The message options with the source's name filled in. */
+export const readingOf = ({ name, map, keyId, type }: MessageOptions, kind: string): Reading => ({
+  name,
+  map,
+  keyId,
+  type,
+  source: name ?? kind,
+});

@@ -1,31 +1,53 @@
 /** Makes the plug-in of a message source from its options. */
+import { isAsync, NOT_ASYNC } from "../../../core/model/at-once.ts";
 import { refuseOptions } from "../../../core/model/errors.ts";
+import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
+import { isEventName, isKeyId } from "../../../core/model/names.ts";
+import { optional, optionProblems, text, type Rule, type Rules } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
-import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
 import type { Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { MessageOptions } from "./message.ts";
+
+/** The rule of a function, which returns its result at once, or of a text in place of it. */
+const mapping = (what: string, is: (given: string) => boolean = () => false): Rule =>
+  optional((value, path) => {
+    if (isAsync(value)) return [{ path, message: NOT_ASYNC }];
+    const right = typeof value === "function" || (typeof value === "string" && is(value));
+    return right ? [] : [{ path, message: `must be ${what}` }];
+  });
+
+export const MESSAGE: Rules<MessageOptions> = {
+  name: optional(text("1 to 32 letters, digits or -, the first a letter", /^[A-Za-z][A-Za-z0-9-]{0,31}$/)),
+  map: mapping("a function"),
+  keyId: mapping("a key id or a function", isKeyId),
+  type: mapping("an event type or a function", isEventName),
+};
 
 interface MessageSource<Options extends MessageOptions> {
   /** The name of the source where the options give none. */
   readonly kind: string;
   /** As the config gives them: they may be wrong, or missing. */
   readonly options: Options | undefined;
-  readonly problems: readonly FieldError[];
+  /** Those of the options that are not shared. */
+  readonly rules: Rules<Omit<Options, keyof MessageOptions>>;
+  /** What is wrong beside the options. */
+  readonly problems?: readonly FieldError[];
   /** The secret options by their paths. What is no secret is left out: it is one of `problems`. */
   readonly secrets: Readonly<Record<string, SecretOption | undefined>>;
   readonly metrics?: readonly MetricDeclaration[];
   /** What is wrong with the files that the options name. Must not throw. */
-  readonly fileProblems?: (configDir: string) => readonly FieldError[];
+  readonly fileProblems?: (name: string, configDir: string) => readonly FieldError[];
   /** Called only when there is no problem. */
   open(options: Options, ctx: PluginContext): Promise<Source> | Source;
 }
 
 /** Its `setup` refuses wrong options by itself: a caller may not have looked at `problems`. */
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { kind, options, problems, secrets, metrics = [], fileProblems, open } = given;
+  const { kind, options, secrets, metrics = [], fileProblems, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
+  const problems = [...optionProblems(options, { ...MESSAGE, ...given.rules }), ...(given.problems ?? [])];
   return {
     kind: "source",
     name,
@@ -33,10 +55,7 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
     problems,
     secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => isSecretOption(value))),
     metrics,
-    ...(fileProblems && {
-      fileProblems: (configDir) =>
-        fileProblems(configDir).map(({ path, message }) => ({ path, message: `of the plug-in ${name} ${message}` })),
-    }),
+    ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
     async setup(ctx) {
       refuseOptions(problems);
       return open(options as Options, ctx);

@@ -1,19 +1,46 @@
 /** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
 import type { Consumer, ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
+import { tlsPaths, type TlsFiles } from "../../../core/ports/tls-files.ts";
 import { unlessAborted } from "../../../core/model/within.ts";
 import { connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
-import { readingOf } from "../messages/options.ts";
+import { readingOf, type MessageOptions } from "../messages/message.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
 import { createStuck } from "../messages/stuck.ts";
 import { readNats, type NatsMessage } from "./message.ts";
-import type { NatsLibrary } from "./library.ts";
-import type { FromNatsOptions } from "./options.ts";
-import { settlementOn } from "./settle.ts";
-import { tlsOf } from "./tls.ts";
+import { settlementOn, type NatsLibrary } from "./settle.ts";
+
+export interface FromNatsOptions extends MessageOptions {
+  /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
+  readonly servers: string | readonly string[];
+  readonly stream: string;
+  /** A durable pull consumer with explicit acknowledgements. It must exist: the relay makes none. */
+  readonly consumer: string;
+  /** Most messages that are fetched and not acknowledged. @default 1_000 */
+  readonly maxInFlight?: number;
+  /**
+   * The subject that a message without a valid event is published to, with the reason in its headers. A stream must take
+   * it. Without it the message is only terminated: the stream keeps it as long as its limits say.
+   */
+  readonly deadLetterSubject?: string;
+  readonly user?: string;
+  readonly password?: SecretOption;
+  readonly token?: SecretOption;
+  /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
+  readonly credentials?: SecretOption;
+  /** Texts in PEM, or paths of files, which begin at the config's folder. `{}` asks for TLS with the system's authorities. */
+  readonly tls?: TlsFiles & {
+    readonly ca?: string;
+    readonly cert?: string;
+    readonly key?: string;
+    /** TLS before the server's greeting. */
+    readonly handshakeFirst?: boolean;
+  };
+}
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
@@ -136,6 +163,6 @@ function connectionOptions(
     ...(credentials !== undefined && {
       authenticator: credsAuthenticator(new TextEncoder().encode(secret("credentials"))),
     }),
-    ...(tls !== undefined && { tls: tlsOf(source, tls, configDir) }),
+    ...(tls !== undefined && { tls: tlsPaths(source, tls, configDir) }),
   };
 }

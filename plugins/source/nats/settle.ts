@@ -2,8 +2,13 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Poison } from "../messages/message.ts";
 import type { NatsMessage, NatsSettlement } from "./message.ts";
-import type { NatsLibrary } from "./library.ts";
-import type { FromNatsOptions } from "./options.ts";
+
+/** What the source needs of the packages of NATS. */
+export type NatsLibrary = Pick<
+  typeof import("@nats-io/transport-node"),
+  "connect" | "credsAuthenticator" | "errors" | "headers"
+> &
+  Pick<typeof import("@nats-io/jetstream"), "jetstream" | "jetstreamManager">;
 
 /** Older servers take no reason with a termination: they do not know such a word, and deliver the message again. */
 const REASON_SINCE = [2, 11] as const;
@@ -18,7 +23,7 @@ interface SetAsideParts {
 
 export function settlementOn(
   connection: NatsConnection,
-  { deadLetterSubject }: FromNatsOptions,
+  { deadLetterSubject }: { readonly deadLetterSubject?: string },
   { jetstream, headers, errors }: NatsLibrary,
   { insist, keep }: SetAsideParts,
 ): NatsSettlement {

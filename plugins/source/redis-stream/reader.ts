@@ -4,13 +4,16 @@ import type { Redis } from "ioredis";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
-import type { FromRedisStreamOptions } from "./options.ts";
 import { claimReply, entriesOf, readReply, type Entries, type StreamEntry } from "./entries.ts";
 
-export interface StreamOptions extends Required<
-  Pick<FromRedisStreamOptions, "stream" | "group" | "consumer" | "dead" | "claimAfterMs">
-> {
+/** The options of the source, with their defaults. */
+export interface StreamOptions {
   readonly url: string;
+  readonly stream: string;
+  readonly group: string;
+  readonly consumer: string;
+  readonly dead: string;
+  readonly claimAfterMs: number;
   readonly tls?: TlsOptions | undefined;
 }
 

@@ -1,6 +1,7 @@
 /** Builds a complete storage from what an embedded plug-in brings: commit, getMany and range on this machine. */
 import { StorageError } from "../../../core/model/errors.ts";
 import { DUE } from "../../../core/model/schema.ts";
+import { optional, whole } from "../../../core/ports/options.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, Durability, Storage, StorageSpace } from "../../../core/ports/storage.ts";
 import { createCounters } from "./counters.ts";
@@ -25,6 +26,8 @@ export interface EmbeddedOptions {
   /** Most due lines that wait in memory: 16 to 1_000_000. @default 10_000 */
   readonly window?: number;
 }
+
+export const WINDOW = optional(whole(16, 1_000_000));
 
 export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
   const { watch, watched, notify } = watchers();

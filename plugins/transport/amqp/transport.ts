@@ -1,16 +1,25 @@
 /** The transport behind `toAmqp()`, loaded only where a config names it. */
+import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { connect as amqpConnect } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Transport } from "../../../core/ports/transport.ts";
-import type { ToAmqpOptions } from "./options.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { readTls } from "../buses/tls-files.ts";
 import { PublishRefused } from "./exchanges.ts";
 import { AmqpLink } from "./link.ts";
+
+export interface ToAmqpOptions {
+  /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
+  readonly name: string;
+  /** `amqp://user:password@host:port/vhost`, `amqps://` for TLS. */
+  readonly url: SecretOption;
+  /** Paths of PEM files, for a URL that begins with `amqps:`. Without it the system's authorities are trusted. */
+  readonly tls?: TlsFiles;
+}
 
 /** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
 const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;

@@ -1,13 +1,4 @@
-/** Names of connections, and the part of a URL that names the destination on one. */
-import type { FieldError } from "../../../core/model/problem.ts";
-
-const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
-
-/** Returns what is wrong with the name of a connection. */
-export const nameProblems = (name: unknown): FieldError[] =>
-  typeof name === "string" && NAME.test(name)
-    ? []
-    : [{ path: "name", message: "must be 1 to 63 lower-case letters, digits and -, such as bus" }];
+/** Reads the part of a URL that names the destination on a connection. */
 
 /** What stands behind `scheme://name/`, checked: as parts, or one line on what is wrong. */
 export type Destination = { readonly parts: readonly string[] } | { readonly problem: string };

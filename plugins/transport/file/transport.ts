@@ -1,17 +1,28 @@
 /** The transport behind `toFile()`, loaded only where a config names it. */
+import { isUtf8 } from "node:buffer";
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Transport } from "../../../core/ports/transport.ts";
+import { isoTime } from "../../../core/model/time.ts";
+import type { Transport, TransportRequest } from "../../../core/ports/transport.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
 import { confirmed, refused, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import type { FileOptions } from "./options.ts";
 import { LineFiles } from "./line-files.ts";
-import { lineOf } from "./line.ts";
 import { mendTails } from "./tails.ts";
+
+export interface FileOptions {
+  /** Name of the folder in URLs: `file://<name>/deposits`. */
+  readonly name: string;
+  /** The folder; a relative path starts at the config. It is made if it is not there, and belongs to one relay alone. */
+  readonly dir: string;
+  /** A file that would grow beyond this, in bytes, is closed, and the next line begins a new one. @default 268_435_456 */
+  readonly maxBytes?: number;
+  /** How many closed files of each path are kept; the oldest are removed. All of them are kept without it. */
+  readonly keep?: number;
+}
 
 /** Lower-case, because some disks know no other; no point at the beginning of a part, so no `..`. */
 const PATH = /^([a-z0-9][a-z0-9._-]{0,99}(?:\/[a-z0-9][a-z0-9._-]{0,99}){0,7})$/;
@@ -50,4 +61,11 @@ export async function openFile(options: FileOptions, { clock, configDir, log }: 
     },
     close: () => files.close(),
   });
+}
+
+/** Makes the line of a delivery. The body is text as it was signed; bytes that are no text stand in base64. @param now epoch ms */
+function lineOf({ messageId, headers, body }: TransportRequest, now: number): Buffer {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const payload = isUtf8(bytes) ? { body: bytes.toString("utf8") } : { bodyBase64: bytes.toString("base64") };
+  return Buffer.from(`${JSON.stringify({ at: isoTime(now), messageId, headers, ...payload })}\n`);
 }

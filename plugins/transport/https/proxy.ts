@@ -2,11 +2,8 @@
 import { ConnectError, ProxyError } from "../../../core/model/errors.ts";
 import type { Connect, ConnectProxy } from "../../../core/ports/plugin.ts";
 
-const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
+export const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
 const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
-
-/** Returns what is wrong with the URL, without repeating it. */
-export const proxyProblem = (text: string): string | undefined => (readProxy(text) === undefined ? FORM : undefined);
 
 /** Returns the proxy of a URL; `undefined` when it is none. */
 export function readProxy(text: string): ConnectProxy | undefined {

@@ -1,10 +1,10 @@
 /** How connections reach their targets: with what the config gives for single hosts, and through the egress proxy. */
 import { StartError } from "../../../core/model/errors.ts";
-import type { FieldError } from "../../../core/model/problem.ts";
-import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
+import { must } from "../../../core/ports/options.ts";
 import type { Connect, PluginContext, TlsIdentity } from "../../../core/ports/plugin.ts";
 import { readHosts, type Hosts } from "./hosts.ts";
-import { proxyProblem, proxyText, readProxy, throughProxy } from "./proxy.ts";
+import { FORM, proxyText, readProxy, throughProxy } from "./proxy.ts";
 
 interface ReachOptions {
   readonly hosts?: Hosts;
@@ -19,12 +19,8 @@ export interface Reach {
   readonly readiness?: () => string | undefined;
 }
 
-export function proxyProblems(proxy: unknown): readonly FieldError[] {
-  if (proxy === undefined) return [];
-  // What is read at the start is checked there; that it is a secret option at all, by the relay.
-  const message = typeof proxy === "string" && isSecretOption(proxy) ? proxyProblem(proxy) : undefined;
-  return message === undefined ? [] : [{ path: "proxy", message }];
-}
+/** What is read at the start is checked there; that it is a secret option at all, by the relay. */
+export const PROXY = must(FORM, (proxy) => typeof proxy !== "string" || proxy === "" || readProxy(proxy) !== undefined);
 
 /** What the option sets, for people. */
 export function proxyOption(proxy: SecretOption | undefined): string | undefined {
@@ -38,6 +34,6 @@ export function reach(options: ReachOptions, ctx: Pick<PluginContext, "connect" 
   const hosts = readHosts(options.hosts, ctx.configDir);
   if (options.proxy === undefined) return { connect: ctx.connect, hosts };
   const proxy = readProxy(ctx.secret("proxy"));
-  if (proxy === undefined) throw new StartError(78, `https(): proxy ${proxyProblem("")}`);
+  if (proxy === undefined) throw new StartError(78, `https(): proxy ${FORM}`);
   return { ...throughProxy(ctx.connect, proxy), hosts };
 }

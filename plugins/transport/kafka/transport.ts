@@ -1,5 +1,7 @@
 /** The transport behind `toKafka()`, loaded only where a config names it. */
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
+import { readTls } from "../../../core/ports/tls-files.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
@@ -7,9 +9,26 @@ import { BusFault } from "../buses/fault.ts";
 import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { readTls } from "../buses/tls-files.ts";
-import type { ToKafkaOptions } from "./options.ts";
 import { Batches, type OutgoingMessage } from "./batches.ts";
+
+export interface ToKafkaOptions {
+  /** Name of the connection in URLs: `kafka://<name>/deposits`. */
+  readonly name: string;
+  /** `host:9092` of some brokers. */
+  readonly brokers: readonly string[];
+  /**
+   * What chooses the partition: `keyId`, or a path of the event such as `data.customer.id`. An event without such a
+   * value is keyed by its `keyId`. @default "keyId"
+   */
+  readonly key?: string;
+  readonly sasl?: {
+    readonly mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
+    readonly username: string;
+    readonly password: SecretOption;
+  };
+  /** TLS; `caFile` is the path of a PEM file, in place of the system's authorities. */
+  readonly tls?: { readonly caFile?: string };
+}
 
 /** Topics that Kafka keeps for itself begin with `__`. */
 const TOPIC = /^([A-Za-z0-9][A-Za-z0-9._-]{0,248})$/;

@@ -1,4 +1,6 @@
 /** The transport behind `toMail()`, loaded only where a config names it. */
+import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { createTransport as CreateTransport, Transporter } from "nodemailer";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport } from "../../../core/ports/transport.ts";
@@ -7,10 +9,25 @@ import { destinations, type Destination } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
 import { confirmedBy, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { readTls } from "../buses/tls-files.ts";
-import type { MailOptions } from "./options.ts";
 import { ADDRESS } from "./address.ts";
 import { headersOf, writtenOf } from "./message.ts";
+
+export interface MailOptions {
+  /** Name of the connection in URLs: `mail://<name>/ops@example.com`. */
+  readonly name: string;
+  /** `smtp://host:587` with STARTTLS, or `smtps://host:465`. A login is given in the options below, not here. */
+  readonly server: string;
+  /** The sender's address. */
+  readonly from: string;
+  /** Addresses that may be written to: `ops@example.com`, or `*@example.com` for all of a domain. */
+  readonly to: readonly string[];
+  readonly user?: string;
+  readonly password?: SecretOption;
+  /** Paths of PEM files. Without it the server must have a certificate that the system trusts. */
+  readonly tls?: TlsFiles;
+  /** `false` sends in clear over `smtp://`: for a server on the same machine. Never with a password. @default true */
+  readonly starttls?: boolean;
+}
 
 const RULE = "an address that the connection may write to, such as ops@example.com";
 /** How long a connection that says nothing is kept, ms: a send has ended by then. */

@@ -1,5 +1,6 @@
 /** The transport behind `toNats()`, loaded only where a config names it. */
-import { resolve } from "node:path";
+import { tlsPaths, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -10,9 +11,21 @@ import { BusFault } from "../buses/fault.ts";
 import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { readTls } from "../buses/tls-files.ts";
-import type { ToNatsOptions } from "./options.ts";
 import { NatsLink } from "./connection.ts";
+
+export interface ToNatsOptions {
+  /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
+  readonly name: string;
+  /** `nats://host:4222`, or several of one cluster. A login is given in the options below, not here. */
+  readonly servers: string | readonly string[];
+  readonly user?: string;
+  readonly password?: SecretOption;
+  readonly token?: SecretOption;
+  /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
+  readonly credentials?: SecretOption;
+  /** Paths of PEM files. With `{}` the server must have a certificate that the system trusts. */
+  readonly tls?: TlsFiles;
+}
 
 /** Tokens that begin with a letter or digit: `$JS.API.…`, `_INBOX.…`, `*` and `>` are never reached. */
 const SUBJECT = /^((?=.{1,255}$)[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)*)$/;
@@ -116,16 +129,12 @@ type Login = ConnectionOptions & { readonly creds?: Uint8Array };
 
 function loginOf(options: ToNatsOptions, { secret, configDir }: PluginContext): Login {
   const { name, servers, user, password, token, credentials, tls } = options;
-  // Only to report one that cannot be read: the client reads them at each connection, so that renewed ones count.
-  readTls(`nats:${name}`, tls, configDir);
   return {
     servers: typeof servers === "string" ? servers : [...servers],
     ...(user !== undefined && { user }),
     ...(password !== undefined && { pass: secret("password") }),
     ...(token !== undefined && { token: secret("token") }),
     ...(credentials !== undefined && { creds: Buffer.from(secret("credentials")) }),
-    ...(tls !== undefined && {
-      tls: Object.fromEntries(Object.entries(tls).map(([file, path]) => [file, resolve(configDir, path)])),
-    }),
+    ...(tls !== undefined && { tls: tlsPaths(`nats:${name}`, tls, configDir) }),
   };
 }

@@ -1,4 +1,6 @@
 /** The transport behind `toRedisStream()`, loaded only where a config names it. */
+import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import { Redis } from "ioredis";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
@@ -8,8 +10,17 @@ import { BusFault } from "../buses/fault.ts";
 import { linkNews } from "../buses/link-news.ts";
 import { confirmed, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { readTls } from "../buses/tls-files.ts";
-import type { ToRedisStreamOptions } from "./options.ts";
+
+export interface ToRedisStreamOptions {
+  /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
+  readonly name: string;
+  /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
+  readonly url: SecretOption;
+  /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
+  readonly maxLen?: number;
+  /** Paths of PEM files, for a URL that begins with `rediss:`. Without it the system's authorities are trusted. */
+  readonly tls?: TlsFiles;
+}
 
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
