@@ -96,7 +96,7 @@ export const ChartCard = part(({ title, chart, lines, format = count, list }: Ch
         { class: "legend" },
         ...lines.map((line) =>
           el.li(
-            { key: line.name, class: `line ${line.colour}${line.dashed ? " is-dashed" : ""}` },
+            { key: line.name, ...lookOf(line) },
             line.name,
             " ",
             el.b(null, pointed === undefined ? line.sum : value(line, pointed)),
@@ -210,6 +210,12 @@ function options(
     hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? undefined)] },
   };
 }
+
+/** How a line looks in the legend. */
+const lookOf = ({ colour, dashed }: ChartLine) => ({
+  class: dashed ? "line is-dashed" : "line",
+  style: { "--stroke": `var(--${colour})` },
+});
 
 /** A colour of the theme as a canvas takes it. The property itself says what it is in either theme. */
 function colourIn(box: HTMLElement, name: string): string {
