@@ -42,8 +42,7 @@ export const AllKeys = part(() => {
     title: "API keys",
     kicker: "The last 24 hours",
     children: [
-      problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+      problem(error, again) ?? (data === undefined && skeleton()),
       data !== undefined &&
         rows.length > 0 &&
         table(
@@ -61,15 +60,7 @@ export const AllKeys = part(() => {
             ],
           })),
         ),
-      data !== undefined &&
-        pager({
-          what: "API keys",
-          first: cursor === undefined,
-          next: data.meta.nextCursor,
-          toFirst: () => setCursor(undefined),
-          toNext: setCursor,
-          words: ["First", "More"],
-        }),
+      data !== undefined && pager("API keys", cursor, data.meta.nextCursor, setCursor, ["First", "More"]),
       data !== undefined &&
         el.div(
           { class: "card" },

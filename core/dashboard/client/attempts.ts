@@ -9,7 +9,7 @@ import { useLoad } from "./load.ts";
 import { Filters, periodOf } from "./filters.ts";
 import { duration } from "./format.ts";
 import { useNames } from "./known-names.ts";
-import { refine, to } from "./route.ts";
+import { to } from "./route.ts";
 import { lookedBack, Search, searched } from "./search.ts";
 import type { FoundAttempt } from "./shapes.ts";
 
@@ -82,14 +82,7 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
           ),
         ),
       rows.length < PAGE && lookedBack(data?.meta.searchedTo, rows.length),
-      data !== undefined &&
-        pager({
-          what: "attempts",
-          first: cursor === undefined,
-          next: data.meta.nextCursor,
-          toFirst: () => refine({ cursor: undefined }),
-          toNext: (next) => refine({ cursor: next }),
-        }),
+      data !== undefined && pager("attempts", cursor, data.meta.nextCursor),
     ],
   });
 });

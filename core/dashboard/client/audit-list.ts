@@ -84,8 +84,7 @@ export const Audit = part(({ keyId, query: { action, cursor } }: AuditProps) => 
           change: (kind) => refine({ cursor: undefined, action: kind }),
         }),
       ),
-      problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+      problem(error, again) ?? (data === undefined && skeleton()),
       data !== undefined &&
         data.data.length === 0 &&
         data.meta.nextCursor === undefined &&
@@ -118,14 +117,7 @@ export const Audit = part(({ keyId, query: { action, cursor } }: AuditProps) => 
           })),
         ),
       data !== undefined && data.data.length < 50 && lookedBack(data.meta.searchedTo, data.data.length),
-      data !== undefined &&
-        pager({
-          what: "the audit",
-          first: cursor === undefined,
-          next: data.meta.nextCursor,
-          toFirst: () => refine({ cursor: undefined }),
-          toNext: (next) => refine({ cursor: next }),
-        }),
+      data !== undefined && pager("the audit", cursor, data.meta.nextCursor),
     ],
   });
 });

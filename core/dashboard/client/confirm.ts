@@ -1,50 +1,33 @@
 /** Asks before something that cannot be taken back: it says what will happen, and may want a name typed. */
-import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Dialog, form } from "./dialog.ts";
-import { el, part } from "./dom.ts";
-import { problem, useAction } from "./elements.ts";
+import { FormDialog, type FormDialogProps } from "./dialog.ts";
+import { part } from "./dom.ts";
+import { useAction } from "./elements.ts";
 import { Field } from "./fields.ts";
 
-interface ConfirmProps {
-  readonly title: string;
-  /** What will happen. */
-  readonly children: ComponentChildren;
-  /** The text of the button that does it, and while it is being done. */
-  readonly yes: string;
-  readonly doing?: string;
-  readonly no?: string;
+/** Its children say what will happen. It is one of danger unless told otherwise. */
+interface ConfirmProps extends Omit<FormDialogProps, "action" | "ready"> {
   /** Must be typed before. */
   readonly name?: string;
-  /** @default one of danger */
-  readonly kind?: "main" | "danger";
   readonly act: (wanted: AbortSignal) => Promise<void>;
-  readonly close: () => void;
 }
 
-export const Confirm = part((props: ConfirmProps) => {
-  const { title, children, yes, doing = "One moment…", no = "Keep it", name, kind = "danger", act, close } = props;
+export const Confirm = part(({ children, name, act, ...props }: ConfirmProps) => {
   const [typed, setTyped] = useState("");
   const named = name === undefined || typed.trim() === name;
-  const { run, busy, error } = useAction(async (wanted) => {
+  const action = useAction(async (wanted) => {
     if (!named) throw new Error(`Type ${name} to confirm.`);
     await act(wanted);
   });
-  return Dialog({
-    title,
-    close,
-    children: form({
-      submit: run,
-      children: [
-        children,
-        name !== undefined && Field({ label: `Type ${name} to confirm`, value: typed, change: setTyped, focus: true }),
-        problem(error),
-        el.div(
-          { class: "row end" },
-          el.button({ type: "button", onClick: close }, no),
-          el.button({ type: "submit", class: kind, disabled: busy || !named }, busy ? doing : yes),
-        ),
-      ],
-    }),
+  return FormDialog({
+    no: "Keep it",
+    kind: "danger",
+    ...props,
+    action,
+    ready: named,
+    children: [
+      children,
+      name !== undefined && Field({ label: `Type ${name} to confirm`, value: typed, change: setTyped, focus: true }),
+    ],
   });
 });

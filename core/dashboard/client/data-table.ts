@@ -1,6 +1,7 @@
 /** Builds tables, which turn into cards where there is no room for columns, and the link to the next page. */
 import type { ComponentChildren, VNode } from "preact";
 import { el } from "./dom.ts";
+import { refine } from "./route.ts";
 
 interface TableRow {
   readonly key: string;
@@ -35,24 +36,22 @@ export const table = (caption: string, columns: readonly string[], rows: readonl
 /** Names the column of a cell, for the layout without columns. */
 const named = (name: string | undefined): object => ({ "data-name": name });
 
-interface PagerProps {
-  readonly first: boolean;
-  readonly next: string | undefined;
-  readonly toFirst: () => void;
-  readonly toNext: (cursor: string) => void;
-  readonly what: string;
-  /** The texts of the buttons. @default newest and older */
-  readonly words?: readonly [first: string, next: string];
-}
-
-export const pager = ({ first, next, toFirst, toNext, what, words = ["Newest", "Older"] }: PagerProps): VNode | null =>
-  first && next === undefined
-    ? null
-    : el.nav(
-        { class: "pager", "aria-label": `Pages of ${what}` },
-        el.button({ type: "button", disabled: first, onClick: toFirst }, words[0]),
-        el.button(
-          { type: "button", disabled: next === undefined, onClick: () => next !== undefined && toNext(next) },
-          words[1],
-        ),
-      );
+/**
+ * Leads to the other pages of a list, where there are any.
+ * @param cursor the page that is shown; undefined for the first
+ * @param next the page after it; undefined where there is none
+ * @param turn shows a page. @default by the address
+ */
+export const pager = (
+  what: string,
+  cursor: string | undefined,
+  next: string | undefined,
+  turn = (to: string | undefined): void => refine({ cursor: to }),
+  [first, older] = ["Newest", "Older"],
+): VNode | false =>
+  (cursor ?? next) !== undefined &&
+  el.nav(
+    { class: "pager", "aria-label": `Pages of ${what}` },
+    el.button({ type: "button", disabled: cursor === undefined, onClick: () => turn(undefined) }, first),
+    el.button({ type: "button", disabled: next === undefined, onClick: () => next !== undefined && turn(next) }, older),
+  );

@@ -203,14 +203,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
             ],
           })),
         ),
-      data !== undefined &&
-        pager({
-          what: "deliveries",
-          first: cursor === undefined,
-          next: data.meta.nextCursor,
-          toFirst: () => refine({ cursor: undefined }),
-          toNext: (next) => refine({ cursor: next }),
-        }),
+      data !== undefined && pager("deliveries", cursor, data.meta.nextCursor),
       problem(menu.error),
       ...menu.dialogs,
       replaying && ReplayFailed({ keyId, only: id, close: () => setReplaying(false) }),

@@ -3,14 +3,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { waitNotice } from "./choices.ts";
 import { el, part } from "./dom.ts";
-import { isSecondClick } from "./elements.ts";
+import { type Action, isSecondClick, problem } from "./elements.ts";
 
 interface DialogProps {
   readonly title: string;
   readonly children: ComponentChildren;
   /** Called when Escape or the button closes it; without it, nothing closes it. */
   readonly close?: () => void;
-  readonly wide?: boolean;
+  readonly wide?: boolean | undefined;
   /** Hides all that is behind it. */
   readonly covers?: boolean;
 }
@@ -73,3 +73,30 @@ export const form = ({ submit, children }: FormProps) =>
     },
     children,
   );
+
+export interface FormDialogProps {
+  readonly title: string;
+  readonly close: () => void;
+  readonly wide?: boolean;
+  readonly children: ComponentChildren;
+  /** What the form does when it is sent. */
+  readonly action: Pick<Action<[]>, "run" | "busy" | "error">;
+  /** The texts of the buttons: to send it, while it is being sent, and to leave it. */
+  readonly yes: string;
+  readonly doing?: string;
+  readonly no?: string;
+  readonly kind?: "main" | "danger";
+  /** Whether it may be sent. @default true */
+  readonly ready?: boolean;
+}
+
+/** Asks for something by a form: below its fields stands what went wrong, and the buttons to leave and to send it. */
+export const FormDialog = ({ action: { run, busy, error }, children, yes, ...props }: FormDialogProps) => {
+  const { title, close, wide, doing = "One moment…", no = "Cancel", kind = "main", ready = true } = props;
+  const buttons = el.div(
+    { class: "row end" },
+    el.button({ type: "button", onClick: close }, no),
+    el.button({ type: "submit", class: kind, disabled: busy || !ready }, busy ? doing : yes),
+  );
+  return Dialog({ title, close, wide, children: form({ submit: run, children: [children, problem(error), buttons] }) });
+};

@@ -166,7 +166,7 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
 /** Whether it belongs to a double click, which means one click. */
 export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;
 
-interface Action<T extends readonly unknown[]> {
+export interface Action<T extends readonly unknown[]> {
   /** As a listener it leaves the second click of a double click alone: the first may have been answered by then. */
   readonly run: (event?: Event, ...what: T) => void;
   readonly busy: boolean;

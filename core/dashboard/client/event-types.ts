@@ -15,8 +15,7 @@ export const EventTypes = part(({ keyId }: { readonly keyId: string }) => {
     title: "Event types",
     kicker: el.code(null, keyId),
     children: [
-      problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+      problem(error, again) ?? (data === undefined && skeleton()),
       data?.length === 0 &&
         empty(
           "No event type yet",

@@ -46,7 +46,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
       kicker: trail(keyId, "events", "Events", id),
       children: [problem(error, again), error === undefined && skeleton()],
     });
-  return Shown({ keyId, answer: data, again, error, first: cursor === undefined, turn });
+  return Shown({ keyId, answer: data, again, error, cursor, turn });
 });
 
 const Shown = part(
@@ -55,20 +55,20 @@ const Shown = part(
     answer,
     again,
     error,
-    first,
+    cursor,
     turn,
   }: {
     readonly keyId: string;
     readonly answer: ApiAnswer<EventDetail>;
     readonly again: () => void;
     readonly error: unknown;
-    /** Whether this is the first page of its deliveries. */
-    readonly first: boolean;
+    /** Of the page of its deliveries. */
+    readonly cursor: string | undefined;
     readonly turn: (cursor: string | undefined) => void;
   }) => {
     const event = answer.data;
     const next = answer.meta.nextCursor;
-    const paged = !first || next !== undefined;
+    const paged = (cursor ?? next) !== undefined;
     const { id, type, status, createdAt, acceptedAt, deliveries } = event;
     const data = rawData(answer.text);
     const [erasing, setErasing] = useState(false);
@@ -124,15 +124,7 @@ const Shown = part(
         ...troubleFirst(deliveries).map((delivery) =>
           DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again }),
         ),
-        paged &&
-          pager({
-            what: "deliveries",
-            first,
-            next,
-            toFirst: () => turn(undefined),
-            toNext: turn,
-            words: ["First", "More"],
-          }),
+        pager("deliveries", cursor, next, turn, ["First", "More"]),
         event.damaged === undefined && SendTo({ keyId, event, again }),
       ],
     });

@@ -171,14 +171,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
           ),
         ),
       rows.length < PAGE && lookedBack(data?.meta.searchedTo, rows.length),
-      data !== undefined &&
-        pager({
-          what: "events",
-          first: cursor === undefined,
-          next: data.meta.nextCursor,
-          toFirst: () => refine({ cursor: undefined }),
-          toNext: (next) => refine({ cursor: next }),
-        }),
+      data !== undefined && pager("events", cursor, data.meta.nextCursor),
       replaying && ReplayFailed({ keyId, only: sub, close: () => setReplaying(false) }),
     ],
   });

@@ -1,6 +1,6 @@
 /** Builds form fields: a label, a hint and an error, linked for people who cannot see them. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { showToast } from "./elements.ts";
@@ -22,6 +22,9 @@ interface FieldProps {
   /** Values that the browser offers. */
   readonly offers?: readonly string[];
 }
+
+/** A field for a code of a second factor. */
+export const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
 
 /** What stands below a field, and the attribute that has it read out with the field. */
 export function below(id: string, hint: ComponentChildren, error: string | undefined) {
@@ -138,6 +141,23 @@ export function errorOf(error: unknown, name: string): string | undefined {
     ({ path }) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`),
   );
   return found.length === 0 ? undefined : found.map(({ message }) => message).join("; ");
+}
+
+/** The props that bind a field to a text. */
+export type Bound = Pick<FieldProps, "value" | "change" | "error">;
+
+/**
+ * Keeps the texts of a form, each under the name by which the relay tells what is wrong with it.
+ * @returns the texts, and what binds a field to one of them
+ */
+export function useTexts<K extends string>(first: Readonly<Record<K, string>>) {
+  const [texts, set] = useState(first);
+  const bind = (name: K, refused?: unknown): Bound => ({
+    value: texts[name],
+    change: (text: string) => set((before) => ({ ...before, [name]: text })),
+    error: errorOf(refused, name),
+  });
+  return [texts, bind] as const;
 }
 
 /**

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { brand } from "./brand.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { errorOf, Field } from "./fields.ts";
+import { CODE, Field, useTexts } from "./fields.ts";
 import { notice, problem, useAction } from "./elements.ts";
 import { hasAccounts, product } from "./page-facts.ts";
 import { logIn, paste, setUp } from "./session.ts";
@@ -26,17 +26,13 @@ const Frame = part(({ title, children }: FrameProps) => {
 const send = (busy: boolean, text: string) =>
   el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text);
 
-const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
-
 /** The portal when no link opens it. */
 export const Closed = part(({ note }: { readonly note: string }) =>
   Frame({ title: "This page is closed", children: el.p(null, note) }),
 );
 
 export const Setup = part(() => {
-  const [code, setCode] = useState("");
-  const [username, setUsername] = useState("");
-  const [password, setPassword] = useState("");
+  const [{ code, username, password }, bind] = useTexts({ code: "", username: "", password: "" });
   const { run, busy, error } = useAction(() => setUp(code.trim(), username, password));
   return Frame({
     title: "Set up this relay",
@@ -47,31 +43,21 @@ export const Setup = part(() => {
         children: [
           Field({
             label: "Set-up code",
-            value: code,
-            change: setCode,
+            ...bind("code", error),
             focus: true,
             hint: [
               "On the terminal where the relay was started, and in the file ",
               el.code(null, "setup-code"),
               " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
             ],
-            error: errorOf(error, "code"),
           }),
-          Field({
-            label: "Username",
-            value: username,
-            change: setUsername,
-            autocomplete: "username",
-            error: errorOf(error, "username"),
-          }),
+          Field({ label: "Username", ...bind("username", error), autocomplete: "username" }),
           Field({
             label: "Password",
-            value: password,
-            change: setPassword,
+            ...bind("password", error),
             type: "password",
             autocomplete: "new-password",
             hint: "At least 12 characters. A sentence that only you would write is a good one.",
-            error: errorOf(error, "password"),
           }),
           problem(error),
           send(busy, "Make the account"),
@@ -100,9 +86,7 @@ export const Login = part(({ note }: DoorProps) => Frame({ title: LOGIN, childre
 export const Paste = part(({ note }: DoorProps) => Frame({ title: PASTE, children: PasteForm({ note }) }));
 
 const LoginForm = part(({ note }: DoorProps) => {
-  const [username, setUsername] = useState("");
-  const [password, setPassword] = useState("");
-  const [code, setCode] = useState("");
+  const [{ username, password, code }, bind] = useTexts({ username: "", password: "", code: "" });
   const [wanted, setWanted] = useState(false);
   const { run, busy, error } = useAction(async () => {
     if ((await logIn(username, password, wanted ? code.trim() : undefined)) === "code") setWanted(true);
@@ -112,19 +96,12 @@ const LoginForm = part(({ note }: DoorProps) => {
     form({
       submit: run,
       children: [
-        Field({ label: "Username", value: username, change: setUsername, autocomplete: "username", focus: true }),
-        Field({
-          label: "Password",
-          value: password,
-          change: setPassword,
-          type: "password",
-          autocomplete: "current-password",
-        }),
+        Field({ label: "Username", ...bind("username"), autocomplete: "username", focus: true }),
+        Field({ label: "Password", ...bind("password"), type: "password", autocomplete: "current-password" }),
         wanted &&
           Field({
             label: "Code of your second factor",
-            value: code,
-            change: setCode,
+            ...bind("code"),
             focus: true,
             hint: "Six digits from your authenticator app, or one of your recovery codes.",
             ...CODE,

@@ -1,7 +1,8 @@
 /** Shows the order of a subscription: what waits for its turn, and what holds it up, with a button to skip that. */
+import type { ComponentChildren } from "preact";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { errorOf, Field, Select } from "./fields.ts";
+import { type Bound, Field, Select } from "./fields.ts";
 import { notice, problem, showToast, useAction, When } from "./elements.ts";
 import { useCalm, useLive, useLoad } from "./load.ts";
 import { count } from "./format.ts";
@@ -27,30 +28,21 @@ export const orderOf = (order: string, orderBy: string): Readonly<Record<(typeof
     ? { ordered: undefined, orderBy: undefined, onFailed: undefined }
     : { ordered: true, orderBy: readPath(orderBy), onFailed: order };
 
-interface OrderFields {
-  readonly order: string;
-  readonly setOrder: (order: string) => void;
-  readonly orderBy: string;
-  readonly setOrderBy: (path: string) => void;
-  readonly error: Parameters<typeof errorOf>[0];
-}
+type OrderBind = (name: "order" | "orderBy") => Bound;
 
-export const orderFields = ({ order, setOrder, orderBy, setOrderBy, error }: OrderFields): readonly unknown[] => [
+export const orderFields = (bind: OrderBind): readonly ComponentChildren[] => [
   Select({
     label: "Order",
-    value: order,
+    ...bind("order"),
     options: ORDERS,
-    change: setOrder,
     hint: "In order, a delivery goes when the one before it is delivered or failed.",
   }),
-  order !== "none" &&
+  bind("order").value !== "none" &&
     Field({
       label: "In order for each",
-      value: orderBy,
-      change: setOrderBy,
+      ...bind("orderBy"),
       optional: true,
       hint: ["A path, such as ", el.code(null, "data.account"), ". Empty: one order for all."],
-      error: errorOf(error, "orderBy"),
     }),
 ];
 

@@ -1,11 +1,11 @@
 /** Publishes an event on a key: any type, with the example of its type offered, and data as JSON, sent as it is typed. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { Dialog, form } from "./dialog.ts";
+import { FormDialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventTypeText, eventTypes } from "./event-types-input.ts";
-import { errorOf, Field } from "./fields.ts";
-import { notice, problem, showToast, useAction } from "./elements.ts";
+import { Field, useTexts } from "./fields.ts";
+import { notice, showToast, useAction } from "./elements.ts";
 import { count } from "./format.ts";
 import { may } from "./may.ts";
 import { to } from "./route.ts";
@@ -36,9 +36,7 @@ function checkJson(text: string): void {
 }
 
 const PublishEvent = part(({ keyId, close }: PublishProps) => {
-  const [type, setType] = useState("");
-  const [data, setData] = useState("");
-  const [id, setId] = useState("");
+  const [{ type, data, id }, bind] = useTexts({ type: "", data: "", id: "" });
   const [types, setTypes] = useState<readonly EventTypeHead[]>([]);
   const [accepted, setAccepted] = useState<Published | undefined>(undefined);
   const result = useRef<HTMLDivElement>(null);
@@ -46,7 +44,7 @@ const PublishEvent = part(({ keyId, close }: PublishProps) => {
     eventTypes().then(setTypes, (failure: unknown) => showToast((failure as Error).message));
   }, []);
   useEffect(() => result.current?.focus(), [accepted]);
-  const { run, busy, error } = useAction(async (wanted) => {
+  const action = useAction(async (wanted) => {
     setAccepted(undefined);
     if (data.trim() !== "") checkJson(data);
     const head = JSON.stringify({ type, ...(id.trim() !== "" && { id: id.trim() }) }).slice(0, -1);
@@ -58,70 +56,59 @@ const PublishEvent = part(({ keyId, close }: PublishProps) => {
     ({ name, hasExample, description, validate }) =>
       name === type && (hasExample === true || description !== undefined || validate !== undefined),
   );
-  return Dialog({
+  return FormDialog({
     title: "Publish event",
     close,
     wide: true,
-    children: form({
-      submit: run,
-      children: [
-        el.p(
-          null,
-          "It is a real event of ",
-          el.code(null, keyId),
-          ": it is stored, goes to every subscription that wants it, and stands in the audit.",
-        ),
-        Field({
-          label: "Type",
-          value: type,
-          change: setType,
-          offers: types.map(({ name }) => name),
-          placeholder: "deposit:paid",
-          maxLength: 128,
-          focus: true,
-          error: errorOf(error, "type"),
+    action,
+    yes: "Publish",
+    doing: "Publishing…",
+    no: "Close",
+    children: [
+      el.p(
+        null,
+        "It is a real event of ",
+        el.code(null, keyId),
+        ": it is stored, goes to every subscription that wants it, and stands in the audit.",
+      ),
+      Field({
+        label: "Type",
+        ...bind("type", action.error),
+        offers: types.map(({ name }) => name),
+        placeholder: "deposit:paid",
+        maxLength: 128,
+        focus: true,
+      }),
+      told &&
+        EventTypeText({
+          name: type,
+          key: type,
+          use: (example) => bind("data").change(JSON.stringify(example, null, 2)),
         }),
-        told &&
-          EventTypeText({
-            name: type,
-            key: type,
-            use: (example) => setData(JSON.stringify(example, null, 2)),
-          }),
-        Field({
-          label: "Data",
-          value: data,
-          change: setData,
-          lines: 8,
-          placeholder: '{"amount": "12.50"}',
-          hint: "JSON. Receivers get it byte for byte.",
-          error: errorOf(error, "data"),
-        }),
-        Field({
-          label: "Event id",
-          value: id,
-          change: setId,
-          optional: true,
-          maxLength: 128,
-          hint: "Your own, unique on this key. The relay makes one when it is left out.",
-          error: errorOf(error, "id"),
-        }),
-        problem(error),
-        accepted !== undefined &&
-          el.div(
-            { ref: result, tabIndex: -1, role: "status" },
-            notice(
-              accepted.duplicate ? "info" : "good",
-              el.p(null, verdict(accepted)),
-              el.p(null, el.a({ href: to(["k", keyId, "events", accepted.id]), class: "id" }, accepted.id)),
-            ),
-          ),
+      Field({
+        label: "Data",
+        ...bind("data", action.error),
+        lines: 8,
+        placeholder: '{"amount": "12.50"}',
+        hint: "JSON. Receivers get it byte for byte.",
+      }),
+      Field({
+        label: "Event id",
+        ...bind("id", action.error),
+        optional: true,
+        maxLength: 128,
+        hint: "Your own, unique on this key. The relay makes one when it is left out.",
+      }),
+      accepted !== undefined &&
         el.div(
-          { class: "row end" },
-          el.button({ type: "button", onClick: close }, "Close"),
-          el.button({ type: "submit", class: "main", disabled: busy }, busy ? "Publishing…" : "Publish"),
+          { ref: result, tabIndex: -1, role: "status" },
+          notice(
+            accepted.duplicate ? "info" : "good",
+            el.p(null, verdict(accepted)),
+            el.p(null, el.a({ href: to(["k", keyId, "events", accepted.id]), class: "id" }, accepted.id)),
+          ),
         ),
-      ],
-    }),
+    ],
   });
 });
 

@@ -28,8 +28,7 @@ export const RelayStatus = part(() => {
     title: "The relay",
     actions: choice({ label: "Range", value: range, options: RANGES, change: (next) => setRange(next as Range) }),
     children: [
-      problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+      problem(error, again) ?? (data === undefined && skeleton()),
       el.div({ class: "groups" }, ...groups.flatMap(([name, value]) => cards(name, value as Facts))),
       data?.data.figures !== undefined && Charts({ data: data.data.figures }),
     ],

@@ -1,10 +1,10 @@
 /** The dialog for a second factor, when the API asks for a fresh one. */
 import { useEffect, useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
-import { Dialog, form } from "./dialog.ts";
+import { Dialog, FormDialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { Field } from "./fields.ts";
-import { problem, useAction } from "./elements.ts";
+import { CODE, Field } from "./fields.ts";
+import { useAction } from "./elements.ts";
 import { hasAccounts } from "./page-facts.ts";
 import { go, place } from "./route.ts";
 import { stepping, stepUp } from "./session.ts";
@@ -17,7 +17,7 @@ export const StepUp = part(() => {
 
 const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
   const [code, setCode] = useState("");
-  const { run, busy, error } = useAction(async () => {
+  const action = useAction(async () => {
     if (hasAccounts) await stepUp(code.trim());
     else {
       const read = readToken(code.trim());
@@ -57,37 +57,26 @@ const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
       ],
     });
   }
-  return Dialog({
+  return FormDialog({
     title: "Confirm that it is you",
     close,
-    children: form({
-      submit: run,
-      children: [
-        hasAccounts
-          ? Field({
-              label: "Code of your second factor",
-              value: code,
-              change: setCode,
-              focus: true,
-              inputMode: "numeric",
-              autocomplete: "one-time-code",
-              hint: "Six digits from your authenticator app, or a recovery code. Each code works once.",
-            })
-          : Field({
-              label: "A fresh access token",
-              value: code,
-              change: setCode,
-              focus: true,
-              type: "password",
-              hint: "This relay takes tokens from elsewhere: paste one that was issued with a second factor within the last minutes.",
-            }),
-        problem(error),
-        el.div(
-          { class: "row end" },
-          el.button({ type: "button", onClick: close }, "Cancel"),
-          el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : "Confirm"),
-        ),
-      ],
+    action,
+    yes: "Confirm",
+    children: Field({
+      value: code,
+      change: setCode,
+      focus: true,
+      ...(hasAccounts
+        ? {
+            ...CODE,
+            label: "Code of your second factor",
+            hint: "Six digits from your authenticator app, or a recovery code. Each code works once.",
+          }
+        : {
+            label: "A fresh access token",
+            type: "password",
+            hint: "This relay takes tokens from elsewhere: paste one that was issued with a second factor within the last minutes.",
+          }),
     }),
   });
 });

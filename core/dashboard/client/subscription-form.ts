@@ -1,13 +1,13 @@
 /** The form to create or change a subscription: the same fields. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { Dialog, form } from "./dialog.ts";
+import { FormDialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
-import { errorOf, Field, milliseconds, numeric, Select } from "./fields.ts";
+import { type Bound, errorOf, Field, milliseconds, numeric, Select, useTexts } from "./fields.ts";
 import { filterText, readFilter } from "./filter-test.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
-import { notice, problem, showToast, useAction } from "./elements.ts";
+import { notice, showToast, useAction } from "./elements.ts";
 import { useLoad } from "./load.ts";
 import { orderFields, orderOf, pathText } from "./order.ts";
 import { secretKeeper } from "./secret.ts";
@@ -23,50 +23,55 @@ interface FormProps {
 }
 
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
+const inSeconds = (ms: number | undefined): string => (ms === undefined ? "" : String(ms / 1_000));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
 const loadTransforms = async (signal: AbortSignal): Promise<readonly string[]> =>
   (await ask<readonly { readonly name: string }[]>("GET", "/transforms", { signal })).data.map(({ name }) => name);
 
 export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) => {
-  const [url, setUrl] = useState(one?.url ?? "https://");
+  const retry = one?.retry;
+  const listed = retry !== undefined && "delaysMs" in retry ? retry.delaysMs : [];
+  const backoff = retry !== undefined && "factor" in retry ? retry : undefined;
+  const [texts, bindText] = useTexts({
+    url: one?.url ?? "https://",
+    filter: filterText(one?.filter),
+    transform: one?.transform ?? "",
+    description: one?.description ?? "",
+    order: one?.ordered === true ? (one.onFailed ?? "skip") : "none",
+    orderBy: pathText(one?.orderBy),
+    rateLimit: shown(one?.rateLimit?.perSecond),
+    timeoutMs: inSeconds(one?.timeoutMs),
+    "retry.attempts": shown(backoff?.attempts),
+    "retry.firstDelayMs": inSeconds(backoff?.firstDelayMs),
+    "retry.factor": shown(backoff?.factor),
+    "retry.maxDelayMs": inSeconds(backoff?.maxDelayMs),
+    "retry.delaysMs": listed.map(inSeconds).join(", "),
+  });
   const [events, setEvents] = useState<readonly string[]>(one?.events ?? []);
-  const [filter, setFilter] = useState(filterText(one?.filter));
-  const [transform, setTransform] = useState(one?.transform ?? "");
-  const { data: known = [] } = useLoad(loadTransforms, []);
-  const transforms = [...new Set([...known, transform])].filter((name) => name !== "");
-  const [description, setDescription] = useState(one?.description ?? "");
-  const [order, setOrder] = useState(one?.ordered === true ? (one.onFailed ?? "skip") : "none");
-  const [orderBy, setOrderBy] = useState(pathText(one?.orderBy));
-  const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
-  const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
     Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
   );
-  const listed = one?.retry !== undefined && "delaysMs" in one.retry ? one.retry.delaysMs : [];
-  const backoff = one?.retry !== undefined && "factor" in one.retry ? one.retry : undefined;
-  const [attempts, setAttempts] = useState(shown(backoff?.attempts));
-  const [first, setFirst] = useState(shown(backoff && backoff.firstDelayMs / 1_000));
-  const [factor, setFactor] = useState(shown(backoff?.factor));
-  const [most, setMost] = useState(shown(backoff && backoff.maxDelayMs / 1_000));
-  const [waits, setWaits] = useState(listed.map((ms) => ms / 1_000).join(", "));
+  const { data: known = [] } = useLoad(loadTransforms, []);
+  const transforms = [...new Set([...known, texts.transform])].filter((name) => name !== "");
   // Only at first: it must not close when a field is cleared.
-  const [tuned] = useState([rate, seconds, attempts, waits].some((text) => text !== ""));
+  const [tuned] = useState(one !== undefined && [one.rateLimit, one.timeoutMs, retry].some((set) => set !== undefined));
   const moved =
     one !== undefined &&
-    originOf(url) !== originOf(one.url) &&
+    originOf(texts.url) !== originOf(one.url) &&
     headers.some(({ stored, value }) => stored && value === "");
 
   /** @throws Error for a text that is no number, path or filter */
   function settings(): Settings {
-    const perSecond = numeric(rate);
-    const own = [attempts, first, factor, most, waits].some((text) => text.trim() !== "");
+    const { url, filter, transform, description, order, orderBy, rateLimit, timeoutMs, ...rest } = texts;
+    const perSecond = numeric(rateLimit);
+    const waits = rest["retry.delaysMs"];
     // What is left empty is filled by the relay.
-    const retry = {
-      attempts: numeric(attempts),
-      firstDelayMs: milliseconds(first),
-      factor: numeric(factor),
-      maxDelayMs: milliseconds(most),
+    const own = {
+      attempts: numeric(rest["retry.attempts"]),
+      firstDelayMs: milliseconds(rest["retry.firstDelayMs"]),
+      factor: numeric(rest["retry.factor"]),
+      maxDelayMs: milliseconds(rest["retry.maxDelayMs"]),
       delaysMs: waits.trim() === "" ? undefined : waits.split(",").map(milliseconds),
     };
     return {
@@ -74,8 +79,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       events,
       description: description.trim() || undefined,
       rateLimit: perSecond === undefined ? undefined : { perSecond },
-      timeoutMs: milliseconds(seconds),
-      retry: own ? retry : undefined,
+      timeoutMs: milliseconds(timeoutMs),
+      retry: Object.values(own).some((value) => value !== undefined) ? own : undefined,
       headers: headersOf(headers),
       filter: readFilter(filter),
       transform: transform || undefined,
@@ -86,7 +91,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   /** As the person knows it: as it was when the form was opened, or as the last refusal told it. */
   const [seen, setSeen] = useState(one);
 
-  const { run, busy, error } = useAction(async (wanted) => {
+  const action = useAction(async (wanted) => {
     const now = settings();
     if (seen === undefined) {
       const show = secretKeeper();
@@ -109,134 +114,84 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
     saved();
   });
 
-  return Dialog({
+  const { error } = action;
+  const bind = (name: keyof typeof texts): Bound => bindText(name, error);
+  const number = { inputMode: "decimal", optional: true } as const;
+
+  return FormDialog({
     title: one === undefined ? "Create a subscription" : "Edit the subscription",
     close,
     wide: true,
-    children: form({
-      submit: run,
-      children: [
-        Field({
-          label: "URL",
-          value: url,
-          change: setUrl,
-          type: "url",
-          inputMode: "url",
-          focus: true,
-          hint: "HTTPS, and an address that the relay may call.",
-          error: errorOf(error, "url"),
+    action,
+    yes: one === undefined ? "Create" : "Save",
+    children: [
+      Field({
+        label: "URL",
+        ...bind("url"),
+        type: "url",
+        inputMode: "url",
+        focus: true,
+        hint: "HTTPS, and an address that the relay may call.",
+      }),
+      moved &&
+        notice("warn", "At another origin the stored header values are dropped. Enter them again, or remove them."),
+      EventNames({ chosen: events, change: setEvents, error: errorOf(error, "events") }),
+      Field({
+        label: "Filter",
+        ...bind("filter"),
+        optional: true,
+        lines: 3,
+        hint: [
+          "JSON, such as ",
+          el.code(null, '{"path": "data.currency", "equals": "EUR"}'),
+          ". Empty: every event that the names match.",
+        ],
+      }),
+      transforms.length > 0 &&
+        Select({
+          label: "Transform",
+          ...bind("transform"),
+          options: [["", "none: the event as it is"], ...transforms.map((name) => [name, name] as const)],
+          hint: "Makes the body of each delivery. The operator of the relay writes them.",
         }),
-        moved &&
-          notice("warn", "At another origin the stored header values are dropped. Enter them again, or remove them."),
-        EventNames({ chosen: events, change: setEvents, error: errorOf(error, "events") }),
-        Field({
-          label: "Filter",
-          value: filter,
-          change: setFilter,
-          optional: true,
-          lines: 3,
-          hint: [
-            "JSON, such as ",
-            el.code(null, '{"path": "data.currency", "equals": "EUR"}'),
-            ". Empty: every event that the names match.",
-          ],
-          error: errorOf(error, "filter"),
-        }),
-        transforms.length > 0 &&
-          Select({
-            label: "Transform",
-            value: transform,
-            change: setTransform,
-            options: [["", "none: the event as it is"], ...transforms.map((name) => [name, name] as const)],
-            hint: "Makes the body of each delivery. The operator of the relay writes them.",
-            error: errorOf(error, "transform"),
-          }),
-        ...orderFields({ order, setOrder, orderBy, setOrderBy, error }),
-        Field({
-          label: "Description",
-          value: description,
-          change: setDescription,
-          optional: true,
-          maxLength: 1_000,
-          error: errorOf(error, "description"),
-        }),
-        HeadersInput({ lines: headers, change: setHeaders, error: errorOf(error, "headers") }),
-        el.details(
-          { class: "more", open: tuned },
-          el.summary(null, "Rate limit, time-out and retries"),
-          el.div(
-            { class: "grid" },
-            Field({
-              label: "Deliveries a second, at most",
-              value: rate,
-              change: setRate,
-              inputMode: "decimal",
-              optional: true,
-              hint: "Each node of the relay applies it by itself. Empty: as fast as you answer.",
-              error: errorOf(error, "rateLimit"),
-            }),
-            Field({
-              label: "Time-out in seconds",
-              value: seconds,
-              change: setSeconds,
-              inputMode: "decimal",
-              optional: true,
-              hint: "1 to 30. Empty: the default.",
-              error: errorOf(error, "timeoutMs"),
-            }),
-            Field({
-              label: "Attempts in all",
-              value: attempts,
-              change: setAttempts,
-              inputMode: "numeric",
-              optional: true,
-              hint: "1 to 5. Empty: the default.",
-              error: errorOf(error, "retry.attempts"),
-            }),
-            Field({
-              label: "First wait in seconds",
-              value: first,
-              change: setFirst,
-              inputMode: "decimal",
-              optional: true,
-              error: errorOf(error, "retry.firstDelayMs"),
-            }),
-            Field({
-              label: "Factor from one wait to the next",
-              value: factor,
-              change: setFactor,
-              inputMode: "decimal",
-              optional: true,
-              error: errorOf(error, "retry.factor"),
-            }),
-            Field({
-              label: "Longest wait in seconds",
-              value: most,
-              change: setMost,
-              inputMode: "decimal",
-              optional: true,
-              error: errorOf(error, "retry.maxDelayMs"),
-            }),
-            Field({
-              label: "Or the waits themselves, in seconds",
-              value: waits,
-              change: setWaits,
-              optional: true,
-              hint: "1 to 4, such as 5, 300, 1800, 7200: instead of the four fields above.",
-              error: errorOf(error, "retry.delaysMs"),
-            }),
-          ),
-        ),
-        problem(error),
+      ...orderFields(bind),
+      Field({ label: "Description", ...bind("description"), optional: true, maxLength: 1_000 }),
+      HeadersInput({ lines: headers, change: setHeaders, error: errorOf(error, "headers") }),
+      el.details(
+        { open: tuned },
+        el.summary(null, "Rate limit, time-out and retries"),
         el.div(
-          { class: "row end" },
-          el.button({ type: "button", onClick: close }, "Cancel"),
-          el.button(
-            { type: "submit", class: "main", disabled: busy },
-            busy ? "One moment…" : one === undefined ? "Create" : "Save",
-          ),
+          { class: "grid" },
+          Field({
+            label: "Deliveries a second, at most",
+            ...bind("rateLimit"),
+            ...number,
+            hint: "Each node of the relay applies it by itself. Empty: as fast as you answer.",
+          }),
+          Field({
+            label: "Time-out in seconds",
+            ...bind("timeoutMs"),
+            ...number,
+            hint: "1 to 30. Empty: the default.",
+          }),
+          Field({
+            label: "Attempts in all",
+            ...bind("retry.attempts"),
+            ...number,
+            inputMode: "numeric",
+            hint: "1 to 5. Empty: the default.",
+          }),
+          Field({ label: "First wait in seconds", ...bind("retry.firstDelayMs"), ...number }),
+          Field({ label: "Factor from one wait to the next", ...bind("retry.factor"), ...number }),
+          Field({ label: "Longest wait in seconds", ...bind("retry.maxDelayMs"), ...number }),
+          Field({
+            label: "Or the waits themselves, in seconds",
+            ...bind("retry.delaysMs"),
+            optional: true,
+            hint: "1 to 4, such as 5, 300, 1800, 7200: instead of the four fields above.",
+          }),
         ),
-      ],
-    }),
+      ),
+    ],
   });
 });

@@ -28,8 +28,7 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
     kicker: el.code(null, keyId),
     actions: [TimeSwitch({}), create],
     children: [
-      problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+      problem(error, again) ?? (data === undefined && skeleton()),
       data !== undefined &&
         (data.subscriptions.length === 0
           ? empty(

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { Field } from "./fields.ts";
+import { CODE, Field, useTexts } from "./fields.ts";
 import { badge, Copy, notice, problem, useAction } from "./elements.ts";
 import { onceKeeper } from "./once.ts";
 import { beginTotp, confirmTotp } from "./session.ts";
@@ -17,8 +17,7 @@ export const Totp = part(({ on }: { readonly on: boolean }) => {
 });
 
 const Begin = part(({ on, begun }: { readonly on: boolean; readonly begun: (uri: string) => void }) => {
-  const [password, setPassword] = useState("");
-  const [code, setCode] = useState("");
+  const [{ password, code }, bind] = useTexts({ password: "", code: "" });
   const { run, busy, error } = useAction(async () => begun(await beginTotp(password, on ? code.trim() : undefined)));
   return [
     el.p(
@@ -30,21 +29,8 @@ const Begin = part(({ on, begun }: { readonly on: boolean; readonly begun: (uri:
     form({
       submit: run,
       children: [
-        Field({
-          label: "Password",
-          value: password,
-          change: setPassword,
-          type: "password",
-          autocomplete: "current-password",
-        }),
-        on &&
-          Field({
-            label: "Present code",
-            value: code,
-            change: setCode,
-            inputMode: "numeric",
-            autocomplete: "one-time-code",
-          }),
+        Field({ label: "Password", ...bind("password"), type: "password", autocomplete: "current-password" }),
+        on && Field({ label: "Present code", ...bind("code"), ...CODE }),
         problem(error),
         el.button(
           { type: "submit", class: "main", disabled: busy },
@@ -80,14 +66,7 @@ const Confirm = part(({ uri, confirmed }: { readonly uri: string; readonly confi
     form({
       submit: run,
       children: [
-        Field({
-          label: "Code",
-          value: code,
-          change: setCode,
-          focus: true,
-          inputMode: "numeric",
-          autocomplete: "one-time-code",
-        }),
+        Field({ label: "Code", value: code, change: setCode, focus: true, ...CODE }),
         problem(error),
         el.button({ type: "submit", class: "main", disabled: busy }, "Turn it on"),
       ],

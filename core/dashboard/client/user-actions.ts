@@ -1,12 +1,11 @@
 /** Adds, changes and removes accounts. A password that the page makes is shown once. */
-import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Confirm } from "./confirm.ts";
-import { Dialog, form } from "./dialog.ts";
+import { Dialog, FormDialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
-import { errorOf, Field, Select } from "./fields.ts";
+import { Copy, notice, showToast, useAction } from "./elements.ts";
+import { Field, Select, useTexts } from "./fields.ts";
 import { onceKeeper } from "./once.ts";
 import type { Account } from "./shapes.ts";
 
@@ -22,13 +21,6 @@ const ACCESS = [
   ["manage", "Manage"],
   ["read", "Look, and change nothing"],
 ] as const;
-
-const buttons = (close: () => void, busy: boolean, text: string): ComponentChildren =>
-  el.div(
-    { class: "row end" },
-    el.button({ type: "button", onClick: close }, "Cancel"),
-    el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text),
-  );
 
 interface OnceProps {
   readonly username: string;
@@ -49,12 +41,10 @@ const PasswordOnce = part(({ username, password, close }: OnceProps) =>
 );
 
 export const AddUser = part(({ close, done }: Pick<OneProps, "close" | "done">) => {
-  const [username, setUsername] = useState("");
-  const [keys, setKeys] = useState("");
-  const [access, setAccess] = useState("manage");
-  const [password, setPassword] = useState("");
-  const { run, busy, error } = useAction(async (wanted) => {
+  const [texts, bind] = useTexts({ username: "", keys: "", access: "manage", password: "" });
+  const action = useAction(async (wanted) => {
     const show = onceKeeper();
+    const { username, keys, access, password } = texts;
     const ids = keys.split(/[\s,]+/).filter(Boolean);
     const chosen = password || freshPassword();
     const body = { username, password: chosen, keys: ids.length === 0 ? ["*"] : ids, access };
@@ -64,42 +54,29 @@ export const AddUser = part(({ close, done }: Pick<OneProps, "close" | "done">) 
     if (password === "") show((shown) => PasswordOnce({ username: added, password: chosen, close: shown }));
     done();
   });
-  return Dialog({
+  return FormDialog({
     title: "Add a user",
     close,
-    children: form({
-      submit: run,
-      children: [
-        Field({
-          label: "Username",
-          value: username,
-          change: setUsername,
-          focus: true,
-          error: errorOf(error, "username"),
-        }),
-        Field({
-          label: "API keys",
-          value: keys,
-          change: setKeys,
-          optional: true,
-          hint: "Their ids, with blanks between. Empty: every key, and the relay itself.",
-          error: errorOf(error, "keys"),
-        }),
-        Select({ label: "May", value: access, options: ACCESS, change: setAccess }),
-        Field({
-          label: "Password",
-          value: password,
-          change: setPassword,
-          type: "password",
-          autocomplete: "new-password",
-          optional: true,
-          hint: "12 characters or more. Empty: one is made, and shown once.",
-          error: errorOf(error, "password"),
-        }),
-        problem(error),
-        buttons(close, busy, "Add the user"),
-      ],
-    }),
+    action,
+    yes: "Add the user",
+    children: [
+      Field({ label: "Username", ...bind("username", action.error), focus: true }),
+      Field({
+        label: "API keys",
+        ...bind("keys", action.error),
+        optional: true,
+        hint: "Their ids, with blanks between. Empty: every key, and the relay itself.",
+      }),
+      Select({ label: "May", ...bind("access"), options: ACCESS }),
+      Field({
+        label: "Password",
+        ...bind("password", action.error),
+        type: "password",
+        autocomplete: "new-password",
+        optional: true,
+        hint: "12 characters or more. Empty: one is made, and shown once.",
+      }),
+    ],
   });
 });
 
@@ -119,7 +96,7 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
   const { username, access, totp } = one;
   const [what, setWhat] = useState("access");
   const [next, setNext] = useState<string>(access === "read" ? "manage" : "read");
-  const { run, busy, error } = useAction(async (wanted) => {
+  const action = useAction(async (wanted) => {
     const show = onceKeeper();
     const password = freshPassword();
     const body = what === "access" ? { access: next } : what === "totp" ? { totp: false } : { password };
@@ -128,26 +105,23 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
     if (what === "password") show((shown) => PasswordOnce({ username, password, close: shown }));
     done();
   });
-  return Dialog({
+  return FormDialog({
     title: `Change ${username}`,
     close,
-    children: form({
-      submit: run,
-      children: [
-        Select({
-          label: "Change",
-          value: what,
-          options: WHAT.filter(([name]) => totp || name !== "totp"),
-          change: setWhat,
-        }),
-        what === "access" && Select({ label: "May", value: next, options: ACCESS, change: setNext }),
-        what === "password" && el.p(null, "A new password is made, and shown once. The old one ends now."),
-        what === "totp" && el.p(null, "A login then needs the password alone, until the user sets a new one up."),
-        el.p({ class: "quiet" }, "All sessions of the user end."),
-        problem(error),
-        buttons(close, busy, "Change it"),
-      ],
-    }),
+    action,
+    yes: "Change it",
+    children: [
+      Select({
+        label: "Change",
+        value: what,
+        options: WHAT.filter(([name]) => totp || name !== "totp"),
+        change: setWhat,
+      }),
+      what === "access" && Select({ label: "May", value: next, options: ACCESS, change: setNext }),
+      what === "password" && el.p(null, "A new password is made, and shown once. The old one ends now."),
+      what === "totp" && el.p(null, "A login then needs the password alone, until the user sets a new one up."),
+      el.p({ class: "quiet" }, "All sessions of the user end."),
+    ],
   });
 });
 

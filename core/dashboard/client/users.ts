@@ -34,8 +34,7 @@ export const Users = part(() => {
             el.p(null, "The list of users is shown after a fresh code of your second factor."),
             el.button({ type: "button", onClick: again }, "Confirm that it is you"),
           )
-        : problem(error, again),
-      data === undefined && error === undefined && skeleton(),
+        : (problem(error, again) ?? (data === undefined && skeleton())),
       data !== undefined && rows.length === 0 && empty("No user yet", "Each user logs in with a name and a password."),
       rows.length > 0 &&
         table(
