@@ -6,6 +6,8 @@ export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** A connection with more unanswered requests is destroyed: pausing it does not stop Node's parser. */
 const MOST_UNANSWERED = 32;
+/** Most requests that wait behind another one of their connection, over all connections: each takes about 2 KB. */
+const MOST_WAITING = 8_192;
 
 interface Turn {
   readonly req: IncomingMessage;
@@ -61,19 +63,26 @@ export function refuseExpectation(_req: IncomingMessage, res: ServerResponse): v
 export class Connections {
   readonly #all = new Map<Socket, Connection>();
   #draining = false;
+  /** Requests that wait behind another one of their connection. */
+  #waiting = 0;
 
   add(socket: Socket): void {
     if (this.#draining) return void socket.destroy();
-    this.#all.set(socket, { turns: [] });
-    socket.once("close", () => this.#all.delete(socket));
+    const connection: Connection = { turns: [] };
+    this.#all.set(socket, connection);
+    socket.once("close", () => {
+      this.#all.delete(socket);
+      this.#dropWaiting(connection);
+    });
   }
 
   /** Carries a request out when those before it on its connection are answered. */
   take(req: IncomingMessage, res: ServerResponse, carryOut: Handler): void {
     const connection = this.#all.get(req.socket);
-    const length = connection?.turns.push({ req, res, carryOut }) ?? Infinity;
-    if (connection === undefined || length > MOST_UNANSWERED) req.socket.destroy();
-    else if (length === 1) this.#begin(connection);
+    if (connection === undefined) return void req.socket.destroy();
+    const length = connection.turns.push({ req, res, carryOut });
+    if (length === 1) this.#begin(connection);
+    else if (++this.#waiting > MOST_WAITING || length > MOST_UNANSWERED) req.socket.destroy();
   }
 
   #begin(connection: Connection): void {
@@ -86,11 +95,16 @@ export class Connections {
     res.once("close", () => {
       const last = this.#isLast(connection);
       connection.turns.shift();
+      if (connection.turns.length > 0) this.#waiting--;
       if (connection.refused !== undefined) end(req.socket, connection);
       else if (last) req.socket.destroySoon();
       else this.#begin(connection);
     });
     carryOut(req, res);
+  }
+
+  #dropWaiting({ turns }: Connection): void {
+    this.#waiting -= turns.splice(1).length;
   }
 
   #isLast({ turns }: Connection): boolean {
@@ -107,7 +121,7 @@ export class Connections {
     if (connection === undefined || status === undefined) return void socket.destroy();
     if (connection.refused !== undefined) return;
     connection.refused = status;
-    connection.turns.splice(1);
+    this.#dropWaiting(connection);
     if (!connection.turns[0]?.req.complete) end(socket, connection);
   }
 

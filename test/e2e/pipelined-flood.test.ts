@@ -49,4 +49,22 @@ describe("a relay in a small heap", () => {
     expect((await relay.publish({ type: "a:b", keyId: "key_1", id: "after", data: 1 })).status).toBe(202);
     expect(peakOf(relay.pid) - before).toBeLessThan(100);
   });
+
+  it("outlives thousands of connections that each leave as many requests unanswered as they may", async () => {
+    await using relay = await startChild(testFolder(), {
+      env: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` },
+    });
+    expect(await statusOf(`${relay.url}/openapi.json`)).toBe(200);
+    const before = peakOf(relay.pid);
+    const asked = "GET /openapi.json HTTP/1.1\r\nHost: relay\r\n\r\n".repeat(32);
+    const port = Number(new URL(relay.url).port);
+    for (let n = 0; n < 2_000; n++) {
+      const socket = connect(port, "127.0.0.1").pause();
+      socket.on("error", () => undefined).write(asked);
+      sockets.push(socket);
+      if (n % 100 === 99) expect(await statusOf(`${relay.url}/healthz`)).toBe(200);
+    }
+    expect((await relay.publish({ type: "a:b", keyId: "key_1", id: "after", data: 1 })).status).toBe(202);
+    expect(peakOf(relay.pid) - before).toBeLessThan(250);
+  });
 });

@@ -93,7 +93,8 @@ const schemeOf = ({ header, description }: SecurityScheme): Json =>
 
 /** `/openapi.json`: made when it is first asked for, since most relays are never asked, and again for other event types. */
 export function openApiRoutes(deps: DocumentDeps): readonly Route[] {
-  let text: string | undefined;
+  // Bytes are shared by all answers under way, where each would join a text to a copy of its own.
+  let text: Buffer | undefined;
   let made: EventTypes | undefined;
   return [
     {
@@ -103,7 +104,7 @@ export function openApiRoutes(deps: DocumentDeps): readonly Route[] {
         const types = deps.types?.();
         if (types !== made) text = undefined;
         made = types;
-        text ??= JSON.stringify(openApiDocument(deps));
+        text ??= Buffer.from(JSON.stringify(openApiDocument(deps)));
         return { status: 200, body: text };
       },
     },
