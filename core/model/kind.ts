@@ -3,7 +3,7 @@ import type { Change } from "./change.ts";
 import { summed, withSum } from "./checksum.ts";
 
 /** A part of a key, by its name. */
-interface Part<Name extends string, T> {
+export interface Part<Name extends string, T> {
   readonly name: Name;
   write(value: T): string;
   read(text: string): T;

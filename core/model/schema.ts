@@ -1,9 +1,9 @@
 /** Lists every kind of record that the relay stores: the parts of its key, what it belongs to, and what it holds. */
-import { type AnyKind, digits, escaped, Kind, kinds, row, text, time } from "./kind.ts";
+import { type AnyKind, digits, escaped, Kind, kinds, type Part, row, text, time } from "./kind.ts";
 
 export const KINDS: readonly AnyKind[] = kinds;
 
-const keyId = escaped("keyId");
+const keyId: Part<"keyId", string> = escaped("keyId");
 const subscriptionId = text("subscriptionId");
 const ordinal = text("ordinal");
 const sequence = digits("sequence", 2);
