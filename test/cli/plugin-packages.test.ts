@@ -25,10 +25,12 @@ describe("relay init --plugin", () => {
       expect(made).toMatchObject({ code: 0, stdout: "" });
       const settings = textsIn(join(EXAMPLES, "plugin-settings"));
       expect(Object.keys(settings).sort()).toEqual(SETTINGS.toSorted());
+      const { "manifest.json": manifest, ...own } = textsIn(join(EXAMPLES, `plugin-${kind}`));
       expect(textsIn(join(cwd, `my-${kind}`))).toEqual({
         ".gitignore": "node_modules\ndist\n",
         ...settings,
-        ...textsIn(join(EXAMPLES, `plugin-${kind}`)),
+        ...own,
+        "package.json": manifest,
       });
     });
 
