@@ -10,7 +10,7 @@ export const PACKAGES_FILE = "plugin-packages.json";
 
 /** Settings of the compiler are the same for all. They stand apart, so that the linter takes the repository's own for the code. */
 const SETTINGS = ["tsconfig.json", "tsconfig.build.json"];
-const FILES = ["README.md", "src/index.ts", "test/index.test.ts"];
+const FILES = ["package.json", "README.md", "src/index.ts", "test/index.test.ts"];
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -47,8 +47,6 @@ function textsOf(kind: PluginKind): Texts {
     // npm leaves a file of this name out of what it packs.
     ".gitignore": "node_modules\ndist\n",
     ...Object.fromEntries(SETTINGS.map((file) => [file, read(`plugin-settings/${file}`)])),
-    // The checks of our own package take a package.json within it for a mistake.
-    "package.json": read(`plugin-${kind}/manifest.json`),
-    ...Object.fromEntries(FILES.map((file) => [file, read(`plugin-${kind}/${file}`)])),
+    ...Object.fromEntries(FILES.map((file) => [file, read(`plugin-${kind}/${file.replace("package", "manifest")}`)])),
   };
 }
