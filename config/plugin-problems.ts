@@ -3,7 +3,7 @@ import { metricProblems, type MetricDeclaration } from "../core/model/metric-dec
 import type { Plan } from "../core/ports/plan.ts";
 import type { Plugin } from "../core/ports/plugin.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
-import { sameRoute } from "../core/model/route-name.ts";
+import { sameRoute } from "../core/lib/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
 import { thrownText } from "../core/runtime/plugin/thrown.ts";
 import { createSecretOptions, secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";

@@ -1,10 +1,10 @@
 /** The shape of `portal`: name, logo and colours of the customers' pages, and who may show them in a frame. */
-import { isLoopbackHost } from "../core/model/loopback.ts";
+import { isLoopbackHost } from "../core/lib/loopback.ts";
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { colorProblems, PORTAL_COLORS, THEMES, type Portal, type PortalLogo } from "../core/model/portal.ts";
-import { unreadable } from "../core/model/system-error.ts";
+import { unreadable } from "../core/lib/system-error.ts";
 import { list, orFalse, section, textValue } from "./check-plan.ts";
 import type { RelayConfig } from "./define.ts";
 

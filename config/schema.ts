@@ -1,7 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { passesOn } from "../core/api/gateway/headers.ts";
-import { isAsync, NOT_ASYNC } from "../core/model/at-once.ts";
+import { isAsync, NOT_ASYNC } from "../core/lib/at-once.ts";
 import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";

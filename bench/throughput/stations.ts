@@ -21,7 +21,7 @@ const STATIONS: readonly (readonly [string, RegExp])[] = [
   ["storage: writer thread", /plugins\/storage\/sqlite\/worker/],
   ["storage: main thread", /plugins\/storage/],
   ["intake: HTTP and token", /core\/api\/http|plugins\/source|core\/runtime\/server/],
-  ["intake: parse and accept", /core\/publish|core\/records|core\/model/],
+  ["intake: parse and accept", /core\/publish|core\/records|core\/model|core\/lib/],
   ["deliver: claim, slots, outcome", /core\/deliver|\/p-retry/],
   ["contain: walls around plug-ins", /core\/runtime\/contain/],
   ["deliver: connections and TLS", /core\/guard/],

@@ -3,7 +3,7 @@
  * attempts, and ends the pauses when it is back. Only what was paused here is remembered: losing it loses nothing,
  * because each pause ends by itself.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { TransportChoice } from "../model/transport-choice.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,6 +1,6 @@
 /** Claims due deliveries, runs each in a slot, and gives back what it cannot finish. */
-import { setNewest } from "../model/bounded-map.ts";
-import { within } from "../model/within.ts";
+import { setNewest } from "../lib/bounded-map.ts";
+import { within } from "../lib/within.ts";
 import { setMaxListeners } from "node:events";
 import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -5,7 +5,7 @@
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { EVENT } from "../model/schema.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readText } from "../records/damage.ts";
 

@@ -1,5 +1,5 @@
 /** Asks what may keep an attempt waiting, one after the other. */
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 
 /** Returns how long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */

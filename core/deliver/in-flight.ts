@@ -1,5 +1,5 @@
 /** Tracks requests in flight: a rotation is over only when nothing is under way that the old secret alone has signed. */
-import { within } from "../model/within.ts";
+import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Send } from "./send.ts";
 

@@ -2,7 +2,7 @@
  * Counts our own faults that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
  * bound, a permanent one (a secret that cannot be opened, say) would never end.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";

@@ -2,9 +2,9 @@
  * Applies a subscription's own `rateLimit` with bottleneck. It refuses and never queues: a refused delivery goes back
  * with a later due time, so that nothing sleeps under a lease.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import Bottleneck from "bottleneck";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createPacer, type Pacer } from "../records/pacer.ts";

@@ -3,7 +3,7 @@
  * nothing of them meanwhile; this also stops deliveries that were claimed before, and outlasts a shorter pause that the
  * circuit breaker sets in the queue. Losing it loses nothing.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 

@@ -1,5 +1,5 @@
 /** Records who holds which slots, by band of speed, key, origin and subscription, and decides whether one more fits. */
-import { BoundedMap } from "../model/bounded-map.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createProcessLag, type ProcessLag } from "./process-lag.ts";
 import {

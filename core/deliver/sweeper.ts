@@ -2,7 +2,7 @@
  * Refills the queue from storage, at start and on a timer, deletes what has expired, ends what waits of
  * subscriptions that were disabled or deleted, and lets deliveries go on that are held up for no reason any more.
  */
-import { createCautiousNow } from "../model/cautious-now.ts";
+import { createCautiousNow } from "../lib/cautious-now.ts";
 import { EXPIRY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";

@@ -1,7 +1,7 @@
 /** Builds what TLS connections trust and show: the authorities of the relay, or those and the certificate of one target. */
 import { createPrivateKey } from "node:crypto";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { certificatesOf } from "../model/certificate.ts";
 import type { TlsIdentity } from "../ports/plugin.ts";
 

@@ -4,7 +4,7 @@
  */
 import { attemptId, deliveryId } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isoTime } from "../model/time.ts";
+import { isoTime } from "../lib/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 

@@ -1,8 +1,8 @@
 /** An event: an immutable fact on one API key. */
-import { verified, withChecksum } from "./checksum.ts";
+import { verified, withChecksum } from "../lib/checksum.ts";
 import { DamagedRecordError, type Damage } from "./errors.ts";
 import { EVENT } from "./schema.ts";
-import { isoTime } from "./time.ts";
+import { isoTime } from "../lib/time.ts";
 
 export interface RelayEvent {
   /** `evt_` + ordinal, or the publisher's own. */

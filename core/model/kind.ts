@@ -1,6 +1,6 @@
 /** Describes a kind of record: the parts of its key, how its text is written and read, and what it belongs to. */
 import type { Change } from "./change.ts";
-import { summed, withSum } from "./checksum.ts";
+import { summed, withSum } from "../lib/checksum.ts";
 
 /** A part of a key, by its name. */
 export interface Part<Name extends string, T> {

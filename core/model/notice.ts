@@ -3,7 +3,7 @@
  * secrets, and of a backlog. A notice becomes an operational event for those who ask for its name.
  */
 import type { DisabledReason, Subscription } from "./subscription.ts";
-import { isoTime } from "./time.ts";
+import { isoTime } from "../lib/time.ts";
 
 export const NOTICE_TYPES = [
   "relay:breaker.opened",

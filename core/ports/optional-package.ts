@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import { getAssetKeys, isSea } from "node:sea";
 import { StartError } from "../model/errors.ts";
-import { packageAsset } from "../model/package-asset.ts";
+import { packageAsset } from "../lib/package-asset.ts";
 import type { FieldError } from "../model/problem.ts";
 
 const EX_CONFIG = 78;

@@ -1,5 +1,5 @@
 /** The routes of plug-ins: their requests, their answers, and how they describe themselves. */
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { ProblemCode } from "../model/problem.ts";
 import type { Access } from "../model/token.ts";
 

@@ -7,7 +7,7 @@
 import type { Driver } from "unstorage";
 import type { Change } from "../model/change.ts";
 import type { Due } from "../model/delivery.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Take, WindowResult } from "../model/windows.ts";
 
 export type { Change };

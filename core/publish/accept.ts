@@ -1,5 +1,5 @@
 /** Accepts published events: stores them with their deliveries in one commit, and answers only after that. */
-import { createCautiousNow } from "../model/cautious-now.ts";
+import { createCautiousNow } from "../lib/cautious-now.ts";
 import { ConflictError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";

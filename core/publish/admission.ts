@@ -4,7 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
-import { seldom } from "../model/seldom.ts";
+import { seldom } from "../lib/seldom.ts";
 import { deliveriesOfLine, unwritten } from "../records/new-delivery.ts";
 import { countWaiting } from "../records/sequence-rows.ts";
 import type { Subscribers } from "./fanout.ts";

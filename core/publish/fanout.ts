@@ -3,7 +3,7 @@
  * once, at acceptance.
  */
 import type { ConflictError } from "../model/errors.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";

@@ -1,5 +1,5 @@
 /** Finds the subscriptions that each event of a request goes to, with their filters applied. */
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 import { createFilterJudge, type Narrowed } from "./apply-filters.ts";

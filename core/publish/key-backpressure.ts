@@ -1,7 +1,7 @@
 /** Refuses publishing on one API key while too many deliveries of that key are pending. */
-import { BoundedMap } from "../model/bounded-map.ts";
+import { BoundedMap } from "../lib/bounded-map.ts";
 import { Problem } from "../model/problem.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";

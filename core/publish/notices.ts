@@ -6,7 +6,7 @@
  * nodes cannot both report. What comes within the hour is counted in memory, and the newest of it is reported when the
  * hour is over. A process that dies loses that count, never the first report.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { EVENT_ID } from "../model/schema.ts";

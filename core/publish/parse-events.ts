@@ -5,12 +5,12 @@
  * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
  */
 import { deliveryCount, MAX_EVENT_BYTES, type RelayEvent } from "../model/event.ts";
-import { MAX_DEPTH, members } from "../model/json.ts";
+import { MAX_DEPTH, members } from "../lib/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
-import { isoTime, parseTime } from "../model/time.ts";
+import { isoTime, parseTime } from "../lib/time.ts";
 import type { EventCheck } from "./event-checks.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
 /** A published event whose fields are all valid. */

@@ -2,7 +2,7 @@
  * Writes the audit trail: who changed what, from where. A line is stored in the same commit as the change that it
  * describes.
  */
-import { addressGroup } from "../model/address.ts";
+import { addressGroup } from "../lib/address.ts";
 import type { Actor, AuditFacts, AuditEntry, AuditLine } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
 import { AUDIT, EXPIRY, WHOLE_RELAY } from "../model/schema.ts";

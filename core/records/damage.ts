@@ -1,5 +1,5 @@
 /** Reads damaged records without harm to others, and says what is still known of them. */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { eventStatus, type Delivery, type EventStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError, type RecordKind } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";

@@ -1,6 +1,6 @@
 /** Turns what happened to a delivery into the changes of one commit, as pure functions. */
 import type { Attempt } from "../model/attempt.ts";
-import { verified, withChecksum } from "../model/checksum.ts";
+import { verified, withChecksum } from "../lib/checksum.ts";
 import { type Delivery, type Due, dueValue, type EndReason } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED, REPLAYED } from "../model/schema.ts";

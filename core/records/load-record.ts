@@ -4,7 +4,7 @@ import { DamagedRecordError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { DELIVERY, DUE, SNAPSHOT } from "../model/schema.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 import { isDamage, readText } from "./damage.ts";
 import { decodeDelivery } from "./delivery-records.ts";

@@ -1,7 +1,7 @@
 /** Commits on conditions that may no longer hold; updates a subscription by one, repeated while other commits come first. */
 import { ConflictError } from "../model/errors.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";

@@ -1,7 +1,7 @@
 /** Caches the subscriptions of a key, as they are in storage, until a commit touches them. */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
-import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../lib/maybe-promise.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";

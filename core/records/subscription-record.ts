@@ -1,5 +1,5 @@
 /** Writes and reads the record of a subscription. One that is damaged is shown as an outline, so that it stops no other. */
-import { verified, withChecksum } from "../model/checksum.ts";
+import { verified, withChecksum } from "../lib/checksum.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";

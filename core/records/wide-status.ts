@@ -5,7 +5,7 @@
  * one. That position is remembered, because ended deliveries stay ended until a replay, which changes the event's row.
  * Once all have ended, the row says so, and no delivery is read any more.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { type Delivery, eventStatus, type EventStatus } from "../model/delivery.ts";
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";

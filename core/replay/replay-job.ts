@@ -1,6 +1,6 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
-import { setNewest } from "../model/bounded-map.ts";
-import { createCautiousNow } from "../model/cautious-now.ts";
+import { setNewest } from "../lib/bounded-map.ts";
+import { createCautiousNow } from "../lib/cautious-now.ts";
 import { FAILED } from "../model/schema.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";

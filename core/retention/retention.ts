@@ -17,7 +17,7 @@ import { createWideRemoval, type GoesAt, type WideRemoval } from "./remove-wide.
 import { createEventJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";
 import { createMarks, type Marks } from "./marks.ts";
 import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
-import { createCautiousNow } from "../model/cautious-now.ts";
+import { createCautiousNow } from "../lib/cautious-now.ts";
 import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 

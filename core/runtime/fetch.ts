@@ -1,5 +1,5 @@
 /** Fetches control traffic (JWKS, probes): ofetch over the guarded connector, without redirects and proxy variables. */
-import { openedLate } from "../model/opened-late.ts";
+import { openedLate } from "../lib/opened-late.ts";
 import type { Connect, FetchOptions, FetchReply, PluginContext } from "../ports/plugin.ts";
 
 const TIMEOUT_MS = 10_000;

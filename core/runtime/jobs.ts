@@ -1,7 +1,7 @@
 /** Runs the scheduled jobs: node-cron reads their schedules (UTC), and each tick runs once over all nodes. */
 import cron, { type ScheduledTask } from "node-cron";
 import { TICK } from "../model/schema.ts";
-import { tellTicks } from "../model/ticks.ts";
+import { tellTicks } from "../lib/ticks.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";

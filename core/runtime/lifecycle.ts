@@ -1,5 +1,5 @@
 /** Starts and stops the parts of a relay in the order of the data path. Both may be called twice, stop also during a start. */
-import { within } from "../model/within.ts";
+import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Step {

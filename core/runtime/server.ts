@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
 import { StartError } from "../model/errors.ts";
-import { within } from "../model/within.ts";
+import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Plan } from "../ports/plan.ts";
 import { systemClock } from "./clock.ts";

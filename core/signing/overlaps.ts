@@ -2,7 +2,7 @@
  * Measures the overlap of a rotation by monotonic time: an old secret signs no longer than the overlap lasts, whatever the
  * wall clock said at the rotation or says since.
  */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 

@@ -1,5 +1,5 @@
 /** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
-import { setNewest } from "../model/bounded-map.ts";
+import { setNewest } from "../lib/bounded-map.ts";
 import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";

@@ -2,8 +2,8 @@
  * Stores the rows of the statistics: keeps each grain for its time, writes again what could not be written, and deletes
  * what is old.
  */
-import { setNewest } from "../model/bounded-map.ts";
-import { createCautiousNow } from "../model/cautious-now.ts";
+import { setNewest } from "../lib/bounded-map.ts";
+import { createCautiousNow } from "../lib/cautious-now.ts";
 import { type Grain, STATS } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";

@@ -1,5 +1,5 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
-import { isAsync, NOT_ASYNC } from "../../core/model/at-once.ts";
+import { isAsync, NOT_ASYNC } from "../../core/lib/at-once.ts";
 import { refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import { inside, must, optionProblems, text, type Rule } from "../../core/ports/options.ts";

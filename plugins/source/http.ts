@@ -2,7 +2,7 @@
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { optionProblems } from "../../core/ports/options.ts";
 import { Problem } from "../../core/model/problem.ts";
-import { isoTime } from "../../core/model/time.ts";
+import { isoTime } from "../../core/lib/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";

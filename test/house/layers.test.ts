@@ -15,6 +15,17 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     refused: ["./publish/accept.ts", "./runtime/compose.ts", "../config/index.ts", "../plugins/source/http.ts"],
     passed: ["./model/event.ts", "./ports/plugin.ts"],
   },
+  "core/lib/planted.ts": {
+    refused: [
+      "../model/event.ts",
+      "../ports/clock.ts",
+      "../records/damage.ts",
+      "pino",
+      "node:fs",
+      "node:timers/promises",
+    ],
+    passed: ["./json.ts", "node:zlib"],
+  },
   "core/model/planted.ts": {
     refused: [
       "../ports/clock.ts",
@@ -24,7 +35,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "@peculiar/x509",
       "node:fs",
     ],
-    passed: ["./event.ts", "node:crypto", "node:zlib"],
+    passed: ["./event.ts", "../lib/time.ts", "node:crypto"],
   },
   "core/ports/planted.ts": {
     refused: [
@@ -34,7 +45,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "../../test/support/x.ts",
       "h3",
     ],
-    passed: ["./clock.ts", "../model/event.ts", "unstorage", "node:net"],
+    passed: ["./clock.ts", "../lib/maybe-promise.ts", "../model/event.ts", "unstorage", "node:net"],
   },
   "core/publish/planted.ts": {
     refused: [
@@ -57,15 +68,22 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "pino",
       "node:timers/promises",
     ],
-    passed: ["./fanout.ts", "../model/event.ts", "../ports/storage.ts", "../records/recipients.ts", "p-retry"],
+    passed: [
+      "./fanout.ts",
+      "../lib/json.ts",
+      "../model/event.ts",
+      "../ports/storage.ts",
+      "../records/recipients.ts",
+      "p-retry",
+    ],
   },
   "core/records/planted.ts": {
     refused: ["../publish/accept.ts", "../deliver/send.ts", "../stats/query.ts", "../signing/sign.ts"],
-    passed: ["./damage.ts", "../model/event.ts", "../ports/storage.ts"],
+    passed: ["./damage.ts", "../lib/json.ts", "../model/event.ts", "../ports/storage.ts"],
   },
   "core/deliver/planted.ts": {
     refused: ["../publish/write-event.ts", "../subscriptions/subscriptions.ts", "../stats/collect.ts"],
-    passed: ["./send.ts", "../records/damage.ts", "../publish/accept.ts", "p-retry"],
+    passed: ["./send.ts", "../lib/within.ts", "../records/damage.ts", "../publish/accept.ts", "p-retry"],
   },
   "core/stats/planted.ts": {
     refused: ["../deliver/send.ts", "../publish/accept.ts", "../history/events.ts"],
@@ -81,7 +99,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   },
   "core/signing/planted.ts": {
     refused: ["../publish/accept.ts", "../guard/url.ts"],
-    passed: ["../model/subscription.ts"],
+    passed: ["../lib/time.ts", "../model/subscription.ts"],
   },
   "core/limits/planted.ts": { refused: ["../publish/accept.ts", "../api/app.ts"], passed: ["../model/windows.ts"] },
   "core/guard/planted.ts": { refused: ["../signing/sign.ts", "undici"], passed: ["../model/errors.ts", "node:dns"] },
@@ -121,7 +139,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "../../config/index.ts",
       "pino",
     ],
-    passed: ["./view.ts", "preact", "../ports/plugin.ts"],
+    passed: ["./view.ts", "preact", "../lib/within.ts", "../ports/plugin.ts"],
   },
   "core/runtime/planted.ts": {
     refused: [
@@ -153,6 +171,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     passed: [
       "./embedded/queue.ts",
       "../../core/ports/storage.ts",
+      "../../core/lib/within.ts",
       "../../core/model/schema.ts",
       "ioredis",
       "unstorage/drivers/redis",
@@ -166,7 +185,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "../../../config/index.ts",
       "relaybox",
     ],
-    passed: ["./queue.ts", "../sqlite/worker.ts", "../../../core/ports/storage.ts"],
+    passed: ["./queue.ts", "../sqlite/worker.ts", "../../../core/lib/within.ts", "../../../core/ports/storage.ts"],
   },
   "plugins/observer/planted.ts": {
     refused: ["../transport/https.ts", "../../core/deliver/send.ts", "../../core/runtime/fetch.ts", "pino"],

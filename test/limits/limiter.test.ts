@@ -4,7 +4,7 @@ import { createLimiter } from "../../core/limits/limiter.ts";
 import type { LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
 import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
-import { addressGroup } from "../../core/model/address.ts";
+import { addressGroup } from "../../core/lib/address.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Counters } from "../../core/ports/storage.ts";
 import { ABUSE } from "../../config/defaults.ts";

@@ -1,7 +1,7 @@
 // Sessions of a message source with its upstream, one after another.
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { unlessAborted } from "../../core/model/within.ts";
+import { unlessAborted } from "../../core/lib/within.ts";
 import { connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
 import { createIntake } from "../../plugins/source/messages/intake.ts";
 import { keepConnected } from "../../plugins/source/messages/sessions.ts";

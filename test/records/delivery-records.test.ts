@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { withChecksum } from "../../core/model/checksum.ts";
+import { withChecksum } from "../../core/lib/checksum.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
 

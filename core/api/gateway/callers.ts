@@ -1,7 +1,7 @@
 /** Names the callers that the limits count on `/v1`: the key, and the address too, since nobody has verified the key. */
 import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
-import { addressGroup } from "../../model/address.ts";
+import { addressGroup } from "../../lib/address.ts";
 import { bearerToken } from "../../model/bearer.ts";
 import { Problem } from "../../model/problem.ts";
 import { type Pairs, valuesOf } from "./headers.ts";

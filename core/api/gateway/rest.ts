@@ -1,5 +1,5 @@
 /** Keeps the `Retry-After` of the upstream: for one row and key after a 429, for all requests after a 503. */
-import { setNewest } from "../../model/bounded-map.ts";
+import { setNewest } from "../../lib/bounded-map.ts";
 import { routeShape } from "../../limits/route-limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 

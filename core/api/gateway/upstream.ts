@@ -1,6 +1,6 @@
 /** Sends requests to the upstream over kept connections, with one deadline for each whole exchange. */
 import type { Pool } from "undici";
-import { openedLate } from "../../model/opened-late.ts";
+import { openedLate } from "../../lib/opened-late.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
 import { withoutInformational } from "./informational.ts";

@@ -1,6 +1,6 @@
 /** The request that a route handles. It reads from Node's request only what the route uses, to save work on the rest. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { addressGroup } from "../../model/address.ts";
+import { addressGroup } from "../../lib/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
 import { atMost, Gone, HeldBody, overlong, readBody } from "./body.ts";

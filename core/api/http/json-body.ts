@@ -1,5 +1,5 @@
 /** Reads management bodies strictly: it refuses what two parsers could read differently. */
-import { duplicateNames, isTooDeep, MAX_DEPTH } from "../../model/json.ts";
+import { duplicateNames, isTooDeep, MAX_DEPTH } from "../../lib/json.ts";
 import { type FieldError, invalidFields, Problem } from "../../model/problem.ts";
 import type { Call } from "./call.ts";
 

@@ -1,6 +1,6 @@
 /** Makes problem details of whatever ends a request, and reports each request that is answered. */
 import type { LimitRefusalCode } from "../../limits/limiter.ts";
-import { addressGroup } from "../../model/address.ts";
+import { addressGroup } from "../../lib/address.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { RouteReply } from "../../ports/route.ts";
 import { Gone } from "./body.ts";

@@ -2,7 +2,7 @@
 import type { LimitVerdict } from "../../limits/limiter.ts";
 import { ConflictError, DamagedRecordError, StorageError } from "../../model/errors.ts";
 import { listedErrors, Problem, PROBLEMS, problemType } from "../../model/problem.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { RouteReply } from "../../ports/plugin.ts";
 import { DRAINED } from "./body.ts";
 import type { Call } from "./call.ts";

@@ -1,6 +1,6 @@
 /** The stations in front of an endpoint, as middleware of its route, in the order of the checks. */
 import type { H3Event, Middleware } from "h3";
-import { addressGroup } from "../../model/address.ts";
+import { addressGroup } from "../../lib/address.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { RouteReply } from "../../ports/route.ts";

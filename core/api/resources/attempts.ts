@@ -6,7 +6,7 @@ import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import type { AttemptSearch } from "../../history/attempt-search.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import { noSuch } from "../../model/problem.ts";
 import { attemptsQuery } from "./events-query.ts";
 import { attempt, time } from "./shapes.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AUDIT_ACTIONS, type AuditLine } from "../../model/audit.ts";
 import { ordinalTime } from "../../model/ids.ts";
 import { AUDIT, WHOLE_RELAY, ordinalOf } from "../../model/schema.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Cursors } from "../http/cursor.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";

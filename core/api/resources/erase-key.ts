@@ -1,7 +1,7 @@
 /** Erases an API key: asks for a second factor, and begins the job that does it. */
 import { z } from "zod";
 import { API_KEY } from "../../model/schema.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
 import { notFound } from "../http/checks.ts";

@@ -1,7 +1,7 @@
 /** The probes: `/healthz` (the process runs) and `/readyz` (it can serve). */
 import { z } from "zod";
-import { isoTime } from "../../model/time.ts";
-import { withoutAddresses } from "../../model/without-addresses.ts";
+import { isoTime } from "../../lib/time.ts";
+import { withoutAddresses } from "../../lib/without-addresses.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route } from "../../ports/route.ts";
 import { envelope } from "../http/reply.ts";

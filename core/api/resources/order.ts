@@ -1,7 +1,7 @@
 /** The order of a subscription: what waits for its turn, what holds it up, and skipping that. */
 import { z } from "zod";
 import { deliveryId } from "../../model/delivery.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { auditChange } from "../../records/audit-trail.ts";

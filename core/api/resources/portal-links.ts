@@ -1,6 +1,6 @@
 /** Makes links to the portal of a key, for the customer who owns the key, and ends them. */
 import { z } from "zod";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { Call } from "../http/call.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";

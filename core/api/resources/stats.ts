@@ -1,6 +1,6 @@
 /** Stats: of a key for charts, and of the relay for operators. */
 import type { Chart, SubscriptionStats, KeyStats, StatsRange, Sums } from "../../stats/query.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { statsQuery, statusQuery } from "./schemas.ts";

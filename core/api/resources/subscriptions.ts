@@ -1,7 +1,7 @@
 /** The subscriptions of a key: the operations that the interface names first. */
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { noSuch, Problem } from "../../model/problem.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";

@@ -4,7 +4,7 @@ import { attemptId, type Delivery, deliveryId } from "../../model/delivery.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "../../model/credentials.ts";
 import { deliveryCount, type RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import { isOutline } from "../../records/subscription-record.ts";
 import type { DeliveryDetail, EventSummary } from "../../history/history.ts";
 

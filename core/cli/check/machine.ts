@@ -5,7 +5,7 @@ import { access, constants, mkdtemp, readdir, readFile, rmdir, stat, statfs } fr
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { certificatesOf } from "../../model/certificate.ts";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { localUrl } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";

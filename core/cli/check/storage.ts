@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { StartError, StorageError } from "../../model/errors.ts";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { makeKeys } from "../../runtime/keys/keyring.ts";

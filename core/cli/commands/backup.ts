@@ -8,7 +8,7 @@ import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { canTap, backupLines, inspect, NoBackup } from "../../maintenance/backup.ts";
 import { StartError, StorageError } from "../../model/errors.ts";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import { syncFolderAsync } from "../../ports/folder.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { CliEnvironment } from "../support/environment.ts";

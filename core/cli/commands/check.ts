@@ -1,5 +1,5 @@
 /** `relay check`: reads the config and says everything that is wrong with it, and on request with what is around it. */
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { bad, exitCode, line, type Finding } from "../check/finding.ts";
 import type { CliEnvironment } from "../support/environment.ts";

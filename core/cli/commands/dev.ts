@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { SECRET_FORM } from "../../model/signing-secret.ts";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
 import { keptAuthority } from "../support/kept-authority.ts";

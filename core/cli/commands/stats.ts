@@ -1,5 +1,5 @@
 /** `relay stats`: the figures of an API key, of one of its subscriptions or of the whole relay, through the API. */
-import { isoTime, parseTime } from "../../model/time.ts";
+import { isoTime, parseTime } from "../../lib/time.ts";
 import { keyPath, withQuery } from "../support/api-path.ts";
 import { type ApiAnswer, openApi } from "../support/client.ts";
 import { API_OPTIONS, type Command, type Given, JSON_OPTION } from "../support/command.ts";

@@ -1,6 +1,6 @@
 /** `relay users …`: manages the accounts of `accounts()`, in the storage while no relay uses it, else through the API. */
 import { randomBytes } from "node:crypto";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import type { Account, Users } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import {

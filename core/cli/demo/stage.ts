@@ -2,7 +2,7 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import { verifyHex, verifyStandard } from "../../signing/verify.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { makeAuthority } from "../support/certificates.ts";

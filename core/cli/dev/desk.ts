@@ -1,7 +1,7 @@
 /** Sets up a developer's desk: a relay on its own folder, a local TLS receiver, and a subscription to everything. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi, type Api } from "../support/client.ts";
 import { readGiven } from "../support/command.ts";

@@ -12,7 +12,7 @@ import { PACKAGES_FILE, packPackages } from "../package/plugin-packages.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { optionalLibraries } from "./optional-libraries.ts";
-import { packageAsset } from "../../model/package-asset.ts";
+import { packageAsset } from "../../lib/package-asset.ts";
 import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces.ts";
 
 export interface Bundle {

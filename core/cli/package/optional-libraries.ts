@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import type { Plugin } from "rolldown";
-import { packageAsset } from "../../model/package-asset.ts";
+import { packageAsset } from "../../lib/package-asset.ts";
 import { SUFFIX } from "./pieces.ts";
 
 /** Plug-ins that work only where a config names them. */

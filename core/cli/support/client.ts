@@ -1,5 +1,5 @@
 /** The API's client of the commands: no redirects, waits when asked to come back later, and one readable error at the end. */
-import { isLoopbackHost } from "../../model/loopback.ts";
+import { isLoopbackHost } from "../../lib/loopback.ts";
 import { isIP } from "node:net";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";

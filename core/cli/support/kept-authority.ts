@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeAuthority, openAuthority, type Authority } from "./certificates.ts";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 

@@ -1,7 +1,7 @@
 /** Reads and writes what a command line names: files, stdin, and secrets in a file or the environment. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { systemReason } from "../../model/system-error.ts";
+import { systemReason } from "../../lib/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
 

@@ -3,7 +3,7 @@
  * the log writes it. These lines do not depend on the log level.
  */
 import { StartError } from "../../model/errors.ts";
-import { isoTime } from "../../model/time.ts";
+import { isoTime } from "../../lib/time.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_SOFTWARE, ExitError } from "./exit.ts";

@@ -19,7 +19,7 @@ import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
 import { ordinals } from "../../model/ids.ts";
 import { isFanoutQueue } from "../../model/schema.ts";
-import { seldom } from "../../model/seldom.ts";
+import { seldom } from "../../lib/seldom.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { createPublisher } from "../../publish/accept.ts";

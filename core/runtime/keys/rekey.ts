@@ -5,7 +5,7 @@ import type { Actor } from "../../model/audit.ts";
 import { createReseal } from "../../subscriptions/reseal.ts";
 import { ConflictError, StartError } from "../../model/errors.ts";
 import { META } from "../../model/schema.ts";
-import { unlessAborted } from "../../model/within.ts";
+import { unlessAborted } from "../../lib/within.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";

@@ -7,8 +7,8 @@
  */
 import { openSync } from "node:fs";
 import { pino } from "pino";
-import { isoTime } from "../../model/time.ts";
-import { within } from "../../model/within.ts";
+import { isoTime } from "../../lib/time.ts";
+import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";

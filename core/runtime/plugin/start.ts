@@ -1,6 +1,6 @@
 /** Names the plug-in that cannot start: what it throws is its own fault or its surroundings', never one of the relay. */
 import { StartError, StorageError } from "../../model/errors.ts";
-import { within } from "../../model/within.ts";
+import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Plugin } from "../../ports/plugin.ts";
 import { thrownMessage } from "./thrown.ts";

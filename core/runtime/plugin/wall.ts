@@ -5,7 +5,7 @@
 import { Gone } from "../../api/http/body.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StartError, StorageError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
-import { within } from "../../model/within.ts";
+import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createDeadlines, type Deadlines } from "./deadlines.ts";
 import type { Incidents, PluginName } from "./incidents.ts";

@@ -2,7 +2,7 @@
  * Hands due deliveries out to nodes that wait for some. Each goes to the node that wrote it, where that one has room: its
  * event is in that node's cache. Nobody else is woken then.
  */
-import { setNewest } from "../../model/bounded-map.ts";
+import { setNewest } from "../../lib/bounded-map.ts";
 import type { Due } from "../../model/delivery.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../ports/storage.ts";

@@ -2,7 +2,7 @@
  * Judges whether a thread may store new events by what it has heard of changes to subscriptions. Each change makes an epoch.
  * A thread must have heard of those of its events' own keys: changes of other keys, however many, refuse it nothing.
  */
-import { setNewest } from "../../model/bounded-map.ts";
+import { setNewest } from "../../lib/bounded-map.ts";
 import { EVENT, SUBSCRIPTION } from "../../model/schema.ts";
 import type { Change } from "../../ports/storage.ts";
 

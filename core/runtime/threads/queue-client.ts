@@ -1,7 +1,7 @@
 /** The queue of a storage that another thread holds. It knows the leases of this node, so that each attempt asks nobody. */
 import { StorageError } from "../../model/errors.ts";
 import { DUE } from "../../model/schema.ts";
-import { Waiters } from "../../model/waiters.ts";
+import { Waiters } from "../../lib/waiters.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ClaimRequest, Lease, Queue, QueueDepth } from "../../ports/storage.ts";
 import { flat } from "./flat-changes.ts";

@@ -9,7 +9,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { ClaimRequest, Storage } from "../../ports/storage.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
-import { within } from "../../model/within.ts";
+import { within } from "../../lib/within.ts";
 import { createAddedLines, type AddedLines } from "./added-lines.ts";
 import { flat, unflat } from "./flat-changes.ts";
 import { createHandOut } from "./hand-out.ts";

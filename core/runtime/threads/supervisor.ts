@@ -4,7 +4,7 @@
  */
 import { randomId } from "../../model/ids.ts";
 import { StartError } from "../../model/errors.ts";
-import { within } from "../../model/within.ts";
+import { within } from "../../lib/within.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Relay, SetupContext, Started } from "../compose/compose.ts";
 import { createReload, reloadable, type Reloadable } from "../compose/reload.ts";

@@ -4,7 +4,7 @@
  * Each subscription pays for the time that its runs take, and the one that has paid least is next. Slow ones never hold
  * all workers, so that a quick one waits for quick ones alone.
  */
-import { BoundedMap } from "../../model/bounded-map.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 
 /** A subscription whose runs take longer than this on average, ms, is slow; so is a run that has taken longer. */
 const SLOW_MS = 50;

@@ -8,7 +8,7 @@
 import type { ChildProcess } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { TransformContext, TransformLimits } from "../../model/transform.ts";
-import { within } from "../../model/within.ts";
+import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ProcessStart, RunAnswer } from "./messages.ts";
 

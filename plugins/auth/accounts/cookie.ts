@@ -1,5 +1,5 @@
 /** Reads and writes the refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` uses it. */
-import { isLoopbackHost } from "../../../core/model/loopback.ts";
+import { isLoopbackHost } from "../../../core/lib/loopback.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 
 const NAME = "__Host-relay";

@@ -1,6 +1,6 @@
 /** Holds what the routes of `accounts()` share. */
 import { ConflictError } from "../../../core/model/errors.ts";
-import { addressGroup } from "../../../core/model/address.ts";
+import { addressGroup } from "../../../core/lib/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { ownClaims } from "../../../core/model/token.ts";
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";

@@ -1,9 +1,9 @@
 /** Reads the bodies of `/auth` requests, and puts answers into their envelope. */
 import type { z } from "zod";
 import { fieldErrors } from "../../../core/model/field-errors.ts";
-import { duplicateNames, isTooDeep } from "../../../core/model/json.ts";
+import { duplicateNames, isTooDeep } from "../../../core/lib/json.ts";
 import { invalidFields, Problem } from "../../../core/model/problem.ts";
-import { isoTime } from "../../../core/model/time.ts";
+import { isoTime } from "../../../core/lib/time.ts";
 import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 
 const MAX_BYTES = 8_192;

@@ -1,5 +1,5 @@
 /** Serves `/auth/login`, `/step-up`, `/refresh` and `/logout`: a session's start, second factor, renewal and end. */
-import { addressGroup } from "../../../core/model/address.ts";
+import { addressGroup } from "../../../core/lib/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Principal } from "../../../core/ports/auth.ts";

@@ -4,7 +4,7 @@
  */
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
-import { isoTime } from "../../../core/model/time.ts";
+import { isoTime } from "../../../core/lib/time.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../../core/ports/route.ts";

@@ -1,5 +1,5 @@
 /** The options of `jwt()`, and the check of them. */
-import { isLoopbackHost } from "../../../core/model/loopback.ts";
+import { isLoopbackHost } from "../../../core/lib/loopback.ts";
 import { createPublicKey, type KeyObject } from "node:crypto";
 import {
   anything,

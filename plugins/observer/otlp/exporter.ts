@@ -1,5 +1,5 @@
 /** Exports spans in batches through the guard, and drops those that are refused. It never delays an event. */
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";
 import { VERSION } from "../../../core/model/version.ts";

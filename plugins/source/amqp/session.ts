@@ -4,7 +4,7 @@ import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { Channel, ChannelModel, connect as Connect, ConsumeMessage } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { unlessAborted } from "../../../core/model/within.ts";
+import { unlessAborted } from "../../../core/lib/within.ts";
 import {
   connectedSource,
   watchBacklog,

@@ -1,7 +1,7 @@
 /** The source behind `cron()`, loaded only where a config names it. */
 import { StartError } from "../../../core/model/errors.ts";
-import { atOnce } from "../../../core/model/at-once.ts";
-import { tellTicks } from "../../../core/model/ticks.ts";
+import { atOnce } from "../../../core/lib/at-once.ts";
+import { tellTicks } from "../../../core/lib/ticks.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";

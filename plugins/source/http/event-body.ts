@@ -1,6 +1,6 @@
 /** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { elements, skipSpace } from "../../../core/model/json.ts";
+import { elements, skipSpace } from "../../../core/lib/json.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 import type { Publication } from "../../../core/ports/source.ts";

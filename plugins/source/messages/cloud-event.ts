@@ -3,7 +3,7 @@
  * binary mode, where headers hold the attributes and the payload is the data.
  */
 import { hash } from "node:crypto";
-import { members } from "../../../core/model/json.ts";
+import { members } from "../../../core/lib/json.ts";
 import { isEventId, isEventName, isKeyId } from "../../../core/model/names.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";

@@ -1,5 +1,5 @@
 /** A source that keeps one session with its broker: what all sources of another system share. */
-import { unlessAborted, within } from "../../../core/model/within.ts";
+import { unlessAborted, within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";

@@ -4,7 +4,7 @@
  */
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { Problem } from "../../../core/model/problem.ts";
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
 import { createBadMessages } from "./bad-messages.ts";

@@ -1,5 +1,5 @@
 /** Makes the plug-in of a message source from its options. */
-import { isAsync, NOT_ASYNC } from "../../../core/model/at-once.ts";
+import { isAsync, NOT_ASYNC } from "../../../core/lib/at-once.ts";
 import { refuseOptions } from "../../../core/model/errors.ts";
 import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";

@@ -1,7 +1,7 @@
 /** Reads a message as the events that it publishes: through `map`, or as one of the forms that every source understands. */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { elements, skipSpace } from "../../../core/model/json.ts";
-import { atOnce } from "../../../core/model/at-once.ts";
+import { elements, skipSpace } from "../../../core/lib/json.ts";
+import { atOnce } from "../../../core/lib/at-once.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
 import { binary, binaryAttributes, isCloudEvent, structured } from "./cloud-event.ts";

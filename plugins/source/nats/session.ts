@@ -5,7 +5,7 @@ import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-n
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import { tlsPaths, type TlsFiles } from "../../../core/ports/tls-files.ts";
-import { unlessAborted } from "../../../core/model/within.ts";
+import { unlessAborted } from "../../../core/lib/within.ts";
 import { connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf, type MessageOptions } from "../messages/message.ts";

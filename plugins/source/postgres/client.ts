@@ -2,7 +2,7 @@
 import { Socket } from "node:net";
 import type pg from "pg";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { unlessAborted } from "../../../core/model/within.ts";
+import { unlessAborted } from "../../../core/lib/within.ts";
 import { endsWithin } from "../messages/connected.ts";
 
 export interface Connection {

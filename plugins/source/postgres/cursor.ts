@@ -2,7 +2,7 @@
  * Reads a growing table and writes nothing to it. Rows are read in the order of their transactions and ids, and only those
  * of transactions that began before every open one: a transaction that commits late still comes after the cursor.
  */
-import { verified, withChecksum } from "../../../core/model/checksum.ts";
+import { verified, withChecksum } from "../../../core/lib/checksum.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";

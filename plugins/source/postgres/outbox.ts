@@ -3,7 +3,7 @@
  * events are stored. Until then they are locked, and nobody else misses them.
  */
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";

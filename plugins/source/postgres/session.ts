@@ -1,6 +1,6 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import { unlessAborted, within } from "../../../core/model/within.ts";
+import { unlessAborted, within } from "../../../core/lib/within.ts";
 import type { OpenConnection, Connection } from "./client.ts";
 
 export interface Reader {

@@ -3,7 +3,7 @@
  * recognised.
  */
 import { hash } from "node:crypto";
-import { verified, withChecksum } from "../../../core/model/checksum.ts";
+import { verified, withChecksum } from "../../../core/lib/checksum.ts";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Log, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { TakenFile } from "./folder.ts";

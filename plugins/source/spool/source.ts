@@ -3,8 +3,8 @@ import { watch, type FSWatcher } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
-import { systemReason } from "../../../core/model/system-error.ts";
-import { within } from "../../../core/model/within.ts";
+import { systemReason } from "../../../core/lib/system-error.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../../core/ports/source.ts";
 import {

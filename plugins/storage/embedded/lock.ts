@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { StartError } from "../../../core/model/errors.ts";
-import { systemReason } from "../../../core/model/system-error.ts";
+import { systemReason } from "../../../core/lib/system-error.ts";
 
 interface FolderLock {
   release(): void;

@@ -1,5 +1,5 @@
 /** Wakes the claims: it signals when a claim may find something, and sets a timer for the next due time. */
-import { Waiters } from "../../../core/model/waiters.ts";
+import { Waiters } from "../../../core/lib/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { heap, type Heap } from "./binary-heap.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";

@@ -2,7 +2,7 @@
  * What the queue holds in memory: up to `size` waiting lines, shared out over subscriptions, so that no backlog can
  * fill it. Lines without room stay in storage and are read in pages later.
  */
-import { setNewest } from "../../../core/model/bounded-map.ts";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import { DUE } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";

@@ -1,6 +1,6 @@
 /** Calls Redis: each call ends within `CALL_MS` and reports what may have happened. */
 import { StorageError } from "../../../core/model/errors.ts";
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { CALL_MS, type Client, COMMAND_MS, withoutPlace } from "./connect.ts";
 import { type Args, type Script, scriptArgs } from "./script.ts";

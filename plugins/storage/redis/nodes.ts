@@ -1,5 +1,5 @@
 /** Messages between nodes: one asks, the others act and confirm. Lost messages are repeated; dead nodes are not waited for. */
-import { setNewest } from "../../../core/model/bounded-map.ts";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";

@@ -2,7 +2,7 @@
 import { DUE } from "../../../core/model/schema.ts";
 import { type Due, parseDue } from "../../../core/model/delivery.ts";
 import { LeaseLostError } from "../../../core/model/errors.ts";
-import { Waiters } from "../../../core/model/waiters.ts";
+import { Waiters } from "../../../core/lib/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";

@@ -1,6 +1,6 @@
 /** One connection to RabbitMQ that is opened again for as long as the relay runs. */
 import type { ChannelModel, connect as amqpConnect } from "amqplib";
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { LinkNews } from "../buses/link-news.ts";
 import { Exchanges } from "./exchanges.ts";

@@ -1,5 +1,5 @@
 /** The replies of a bus: it has no status codes, so a confirmed message is 200 and everything else says what happened. */
-import { withoutAddresses } from "../../../core/model/without-addresses.ts";
+import { withoutAddresses } from "../../../core/lib/without-addresses.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 
 /** The bus has the message. The text names where: people see it as the response. */

@@ -1,7 +1,7 @@
 /** One file that lines are added to. Lines that come while the disk is busy are written and synced together. */
 import { mkdir, open, readdir, rename, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isoTime } from "../../../core/model/time.ts";
+import { isoTime } from "../../../core/lib/time.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { syncFolderAsync } from "../../../core/ports/folder.ts";
 import { mendTail, SUFFIX } from "./tails.ts";

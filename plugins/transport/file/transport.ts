@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import { isoTime } from "../../../core/model/time.ts";
+import { isoTime } from "../../../core/lib/time.ts";
 import type { Transport, TransportRequest } from "../../../core/ports/transport.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { certificatesProblem, keyPairProblem } from "../../../core/model/certificate.ts";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
-import { unreadable } from "../../../core/model/system-error.ts";
+import { unreadable } from "../../../core/lib/system-error.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 
 /** Paths of PEM files, relative to the config file. They are read at the start. */

@@ -2,7 +2,7 @@
  * Remembers which protocol origins speak. Where one may speak HTTP/2, exchanges of a place wait for the connection
  * that is being opened: it may serve all of them. Where it speaks HTTP/1 alone, each dials for itself at once.
  */
-import { setNewest } from "../../../core/model/bounded-map.ts";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ConnectionUser, Place, PooledConnection } from "./pool.ts";
 import type { H2Session } from "./session.ts";

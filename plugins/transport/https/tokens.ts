@@ -2,7 +2,7 @@
  * Keeps the access tokens of subscriptions with OAuth 2 client credentials (RFC 6749, 4.4): one per subscription, in
  * memory, fetched over the same guarded connections as deliveries, one fetch at a time.
  */
-import { setNewest } from "../../../core/model/bounded-map.ts";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";

@@ -1,6 +1,6 @@
 /** One connection to NATS that is opened again for as long as the relay runs. The client does so by itself, but for a refused login. */
 import type { ConnectionOptions, NatsConnection } from "@nats-io/transport-node";
-import { within } from "../../../core/model/within.ts";
+import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { LinkNews } from "../buses/link-news.ts";
 

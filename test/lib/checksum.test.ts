@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeAttempts, decodeDelivery, encodeAttempts, encodeDelivery } from "../../core/records/delivery-records.ts";
-import { withChecksum } from "../../core/model/checksum.ts";
+import { withChecksum } from "../../core/lib/checksum.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { DamagedRecordError } from "../../core/model/errors.ts";
 import { decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";

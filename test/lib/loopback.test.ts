@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isLoopbackHost } from "../../core/model/loopback.ts";
+import { isLoopbackHost } from "../../core/lib/loopback.ts";
 
 it.each([
   ["http://localhost/", true],

@@ -1,6 +1,6 @@
 // Counts that take long are shared, and not made all the time.
 import { expect, it } from "vitest";
-import { seldom } from "../../core/model/seldom.ts";
+import { seldom } from "../../core/lib/seldom.ts";
 import { testClock } from "../support/clock.ts";
 
 it("a count that takes long is not begun again by those who ask meanwhile", async () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { duplicateNames, elements, isTooDeep, members } from "../../core/model/json.ts";
+import { duplicateNames, elements, isTooDeep, members } from "../../core/lib/json.ts";
 
 const space = fc.string({ unit: fc.constantFrom(" ", "\t", "\n", "\r"), maxLength: 3 });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isoTime, parseTime } from "../../core/model/time.ts";
+import { isoTime, parseTime } from "../../core/lib/time.ts";
 
 const iso = (text: string): string | undefined => {
   const ms = parseTime(text);

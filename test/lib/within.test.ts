@@ -1,7 +1,7 @@
 // Waits for work that may never end, beside a signal that outlives it.
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { unlessAborted } from "../../core/model/within.ts";
+import { unlessAborted } from "../../core/lib/within.ts";
 
 const never = new Promise<never>(() => undefined);
 
