@@ -1,5 +1,5 @@
 /** The HTTP application: h3 finds the endpoint of a request and runs the stations in front of it; one place answers. */
-import { H3, HTTPResponse, type H3Event } from "h3";
+import { H3, type H3Event } from "h3";
 import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ordinals } from "../../model/ids.ts";
@@ -71,13 +71,13 @@ export function createApp(deps: AppDeps): NodeHandler {
     const pattern = patternOf(path);
     if (taken.has(`${method} ${pattern}`)) throw new Error(`two routes are ${method} ${path}`);
     taken.add(`${method} ${pattern}`);
-    const handle = async (event: H3Event): Promise<HTTPResponse> => {
+    const handle = async (event: H3Event): Promise<Body> => {
       const exchange = exchangeOf(event);
       const reply = await stations.handle(endpoint, exchange);
       if (reply !== undefined && reply.status >= 500) await exchange.giveBack();
       return await respond(exchange, reply);
     };
-    const options = { middleware: stations.before(endpoint) };
+    const options = { middleware: [stations.before(endpoint)] };
     app.on(method as Route["method"], pattern, handle, options);
     if (method === "GET") app.on("HEAD", pattern, handle, options);
   }
@@ -94,14 +94,19 @@ export function createApp(deps: AppDeps): NodeHandler {
   return toNodeHandler(app) as NodeHandler;
 }
 
-/** Writes the head of an answer, and hands h3 its body. @param reply undefined when the whole answer is written already */
-async function respond(exchange: Exchange, reply: RouteReply | undefined): Promise<HTTPResponse> {
-  if (reply === undefined) return new HTTPResponse(null);
+type Body = NonNullable<RouteReply["body"]> | ReadableStream;
+
+/**
+ * Writes the head of an answer, and hands h3 its body alone: of a response h3 would make two sets of headers.
+ * @param reply undefined when the whole answer is written already
+ */
+async function respond(exchange: Exchange, reply: RouteReply | undefined): Promise<Body> {
+  if (reply === undefined) return "";
   const { call, limitHeaders } = exchange;
   const { req, res } = call;
   exchange.status = reply.status;
   // The gateway has passed on the answer of its upstream, or the client is gone.
-  if (res.headersSent || res.destroyed) return new HTTPResponse(null);
+  if (res.headersSent || res.destroyed) return "";
   const { lines, closing } = headOf(call.requestId, reply, limitHeaders);
   if (closing) res.shouldKeepAlive = false;
   const late = closing && !req.complete;
@@ -109,7 +114,5 @@ async function respond(exchange: Exchange, reply: RouteReply | undefined): Promi
   if (late && call.method === "HEAD") await drained(call);
   // h3's own head has its names in lower case and sorted; the interface spells `X-RateLimit-Limit`.
   res.writeHead(reply.status, lines);
-  return new HTTPResponse(late ? lateBody(call, reply.body) : ((reply.body ?? null) as string), {
-    status: reply.status,
-  });
+  return late ? lateBody(call, reply.body) : (reply.body ?? "");
 }

@@ -86,11 +86,10 @@ export function problemReply(problem: Problem, requestId: string): RouteReply {
 type Headers = NonNullable<RouteReply["headers"]>;
 
 /** @param name however it is spelled there */
-function headerOf(headers: Headers, name: string): string | readonly string[] | undefined {
-  if (name in headers) return headers[name];
-  const lower = name.toLowerCase();
-  const spelled = Object.keys(headers).find((one) => one.length === lower.length && one.toLowerCase() === lower);
-  return spelled === undefined ? undefined : headers[spelled];
+function headerOf(headers: Headers, name: string): Headers[string] | undefined {
+  for (const one in headers)
+    if (one === name || (one.length === name.length && one.toLowerCase() === name.toLowerCase())) return headers[one];
+  return undefined;
 }
 
 /** The head of an answer: names and values by turns, spelled as in the reply. */
@@ -106,17 +105,22 @@ interface ReplyHead {
  */
 export function headOf(requestId: string, reply: RouteReply, more: Headers = {}): ReplyHead {
   const { status, headers = {}, body = "" } = reply;
-  const bodied = status !== 204 && status !== 304;
-  const missing: Headers = {
-    ...more,
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    ...(bodied && { "Content-Type": "application/json" }),
-  };
   const lines = ["X-Request-Id", requestId];
-  for (const name in headers) for (const one of [headers[name]].flat()) lines.push(name, one as string);
-  for (const name in missing) if (headerOf(headers, name) === undefined) lines.push(name, missing[name] as string);
-  if (bodied) lines.push("Content-Length", String(Buffer.byteLength(body)));
+  const add = (name: string, value: Headers[string]): void => {
+    if (typeof value === "string") lines.push(name, value);
+    else for (const one of value) lines.push(name, one);
+  };
+  const addMissing = (name: string, value: Headers[string]): void => {
+    if (headerOf(headers, name) === undefined) add(name, value);
+  };
+  for (const [name, value] of Object.entries(headers)) add(name, value);
+  for (const [name, value] of Object.entries(more)) addMissing(name, value);
+  addMissing("Cache-Control", "no-store");
+  addMissing("X-Content-Type-Options", "nosniff");
+  if (status !== 204 && status !== 304) {
+    addMissing("Content-Type", "application/json");
+    lines.push("Content-Length", String(Buffer.byteLength(body)));
+  }
   return { lines, closing: headerOf(headers, "Connection") === "close" };
 }
 

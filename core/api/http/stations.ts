@@ -1,5 +1,5 @@
-/** The stations in front of an endpoint, as middleware of its route, in the order of the checks. */
-import type { H3Event, Middleware } from "h3";
+/** The stations in front of an endpoint, as the middleware of its route, in the order of the checks. */
+import type { Middleware } from "h3";
 import { addressGroup } from "../../lib/address.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Principal } from "../../ports/auth.ts";
@@ -10,11 +10,9 @@ import { type Endpoint, type Exchange, type ExchangeDeps, exchangeOf } from "./e
 import { pathReader, segmentsOf } from "./paths.ts";
 import { envelope, overLimit } from "./reply.ts";
 
-/** Each station returns nothing, or throws what ends the request. */
-type Station = (event: H3Event) => void | Promise<void>;
-
 interface Stations {
-  before(endpoint: Endpoint): Middleware[];
+  /** Throws what ends the request. */
+  before(endpoint: Endpoint): Middleware;
   /** Runs the endpoint. `undefined` when it has written the whole answer itself. */
   handle(endpoint: Endpoint, exchange: Exchange): Promise<RouteReply | undefined>;
 }
@@ -23,54 +21,6 @@ interface Stations {
 export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Problem): Stations {
   const { auth, limits, clock, trail = () => Promise.resolve() } = deps;
   const checks: CheckDeps = { ...deps, refused: trail };
-
-  function found({ path }: Endpoint): Station {
-    const read = pathReader(path);
-    return (event) => {
-      const exchange = exchangeOf(event);
-      const { call } = exchange;
-      const params = read(segmentsOf(call.path));
-      if (params === undefined) throw noRoute(call.path);
-      call.params = params;
-      exchange.where = path;
-    };
-  }
-
-  function identified({ operation, route }: Endpoint): Station | undefined {
-    if (operation === undefined && route.identify === undefined) return undefined;
-    return async (event) => {
-      const exchange = exchangeOf(event);
-      if (operation) exchange.principal = await authenticated(auth, exchange.call);
-      else Object.assign(exchange, await route.identify?.(exchange.call));
-    };
-  }
-
-  function limited({ operation, route, method, path }: Endpoint): Station | undefined {
-    const row = operation ? (operation.limit ?? `${method} ${path}`) : route.limit;
-    if (row === undefined || row === false) return undefined;
-    return async (event) => {
-      const exchange = exchangeOf(event);
-      const { principal, counted, call } = exchange;
-      const verdict = await limits.check(row, principal?.sub ?? counted ?? addressGroup(call.address));
-      exchange.verdict = verdict;
-      exchange.limitHeaders = verdict?.headers;
-      if (verdict?.code) throw overLimit(verdict);
-    };
-  }
-
-  function allowed({ operation, route, path }: Endpoint): Station {
-    return async (event) => {
-      const exchange = exchangeOf(event);
-      const { principal, access } = exchange;
-      try {
-        checkAccess(operation ?? route, principal ? principal.access : access);
-        if (principal) checkPortal(operation ?? {}, principal);
-      } catch (error) {
-        await noteForbidden(`${exchange.call.method} ${path}`, exchange);
-        throw error;
-      }
-    };
-  }
 
   /** Puts on the audit trail, like other refusals, that a reader or the holder of a portal link may not do this. */
   async function noteForbidden(route: string, { call, principal, caller }: Exchange): Promise<void> {
@@ -84,8 +34,35 @@ export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Pr
   }
 
   return {
-    before: (endpoint) =>
-      [found, identified, limited, allowed].map((one) => one(endpoint)).filter((one) => one !== undefined),
+    before({ operation, route, method, path }) {
+      const read = pathReader(path);
+      const row = operation ? (operation.limit ?? `${method} ${path}`) : route.limit;
+      // One middleware: h3 makes two promises and two closures of each.
+      return async (event) => {
+        const exchange = exchangeOf(event);
+        const { call } = exchange;
+        const params = read(segmentsOf(call.path));
+        if (params === undefined) throw noRoute(call.path);
+        call.params = params;
+        exchange.where = path;
+        if (operation) exchange.principal = await authenticated(auth, call);
+        else if (route.identify) Object.assign(exchange, await route.identify(call));
+        const { principal, counted, access } = exchange;
+        if (row !== undefined && row !== false) {
+          const verdict = await limits.check(row, principal?.sub ?? counted ?? addressGroup(call.address));
+          exchange.verdict = verdict;
+          exchange.limitHeaders = verdict?.headers;
+          if (verdict?.code) throw overLimit(verdict);
+        }
+        try {
+          checkAccess(operation ?? route, principal ? principal.access : access);
+          if (principal) checkPortal(operation ?? {}, principal);
+        } catch (error) {
+          await noteForbidden(`${call.method} ${path}`, exchange);
+          throw error;
+        }
+      };
+    },
 
     async handle({ operation, route }, { call, principal, caller, limitHeaders }) {
       if (route) return await route.handle(call, caller);
