@@ -35,10 +35,17 @@ const anyone: Route = {
   limit: ROW,
   handle: async (_, caller) => ({ status: 200, body: JSON.stringify({ name: caller ?? "nobody" }) }),
 };
+const unheard: Route = {
+  method: "POST",
+  path: "/unheard",
+  async handle() {
+    throw new Problem("CONFLICT", "No.", { headers: { "X-Why": "two\nlines" } });
+  },
+};
 
 let api: Served;
 beforeAll(async () => {
-  const routes = [named("/counted", ROW), named("/uncounted"), late, anyone];
+  const routes = [named("/counted", ROW), named("/uncounted"), late, anyone, unheard];
   api = await serve({ rows: { [ROW]: { perMinute: 2, per5s: 2 } }, routes });
 });
 afterAll(() => api[Symbol.asyncDispose]());
@@ -79,5 +86,11 @@ describe("a route that knows its callers", () => {
     expect((await ask("/anyone")).json["name"]).toBe("nobody");
     await ask("/anyone");
     expect((await ask("/anyone")).status).toBe(429);
+  });
+});
+
+describe("a route whose problem has a header that cannot be sent", () => {
+  it("is answered with 500", async () => {
+    expect((await ask("/unheard")).status).toBe(500);
   });
 });

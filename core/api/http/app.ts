@@ -1,6 +1,5 @@
 /** The HTTP application: h3 finds the endpoint of a request and runs the stations in front of it; one place answers. */
 import { H3, type H3Event } from "h3";
-import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ordinals } from "../../model/ids.ts";
 import type { Route, RouteReply } from "../../ports/route.ts";
@@ -12,7 +11,7 @@ import { checkHead } from "./head.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createNoRoute, patternOf } from "./paths.ts";
 import { createRefusals } from "./refusals.ts";
-import { drained, headOf, lateBody } from "./reply.ts";
+import { drained, headOf } from "./reply.ts";
 import { createStations } from "./stations.ts";
 
 export interface AppDeps extends ExchangeDeps {
@@ -46,9 +45,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   const app = new H3({
     silent: true,
     onRequest(event) {
-      const node = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
-      const call = new Call(node.req, node.res, `req_${requestOrdinal()}`, addressOf, budgets);
-      event.context["exchange"] = new Exchange(call, deps.clock.monotonic());
+      const { call } = exchangeOf(event);
       const { path } = call;
       // h3 looks past a slash at the end: a segment that no parameter takes stands behind it then.
       event.url = { pathname: path.length > 1 && path.endsWith("/") ? `${path}%00` : path } as URL;
@@ -56,11 +53,14 @@ export function createApp(deps: AppDeps): NodeHandler {
     },
     async onError({ cause }, event) {
       const exchange = exchangeOf(event);
-      return await respond(exchange, await refusals.answer(cause, exchange));
+      return respond(exchange, await refusals.answer(cause, exchange));
     },
     onResponse(_response, event) {
       const exchange = exchangeOf(event);
-      exchange.call.release();
+      const { call } = exchange;
+      // Node has refused the headers of a problem that a plug-in threw.
+      if (!call.res.headersSent) call.res.writeHead(500).end();
+      call.release();
       refusals.report(exchange);
     },
   });
@@ -71,11 +71,11 @@ export function createApp(deps: AppDeps): NodeHandler {
     const pattern = patternOf(path);
     if (taken.has(`${method} ${pattern}`)) throw new Error(`two routes are ${method} ${path}`);
     taken.add(`${method} ${pattern}`);
-    const handle = async (event: H3Event): Promise<Body> => {
+    const handle = async (event: H3Event): Promise<string> => {
       const exchange = exchangeOf(event);
       const reply = await stations.handle(endpoint, exchange);
       if (reply !== undefined && reply.status >= 500) await exchange.giveBack();
-      return await respond(exchange, reply);
+      return respond(exchange, reply);
     };
     const options = { middleware: [stations.before(endpoint)] };
     app.on(method as Route["method"], pattern, handle, options);
@@ -85,34 +85,36 @@ export function createApp(deps: AppDeps): NodeHandler {
     throw noRoute(exchangeOf(event).call.path);
   });
 
-  // h3 makes no URL of target and Host: they may make none, and in a URL the path would be spelled otherwise.
-  const { fetch } = app;
-  app.fetch = (request) => {
-    request._url = NO_URL;
-    return fetch(request);
+  return (req, res) => {
+    const call = new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets);
+    const exchange = new Exchange(call, deps.clock.monotonic());
+    // h3 gets no target and Host: they may make no URL, and in one the path would be spelled otherwise.
+    void app.fetch({ method: call.method, _url: NO_URL, context: { exchange } } as unknown as Request);
   };
-  return toNodeHandler(app) as NodeHandler;
 }
 
-type Body = NonNullable<RouteReply["body"]> | ReadableStream;
+/** For h3, which makes a response of it that is not sent. */
+const WRITTEN = "";
 
 /**
- * Writes the head of an answer, and hands h3 its body alone: of a response h3 would make two sets of headers.
+ * Writes an answer onto Node's response: h3 would spell the names of its head in lower case.
  * @param reply undefined when the whole answer is written already
  */
-async function respond(exchange: Exchange, reply: RouteReply | undefined): Promise<Body> {
-  if (reply === undefined) return "";
+function respond(exchange: Exchange, reply: RouteReply | undefined): string {
   const { call, limitHeaders } = exchange;
   const { req, res } = call;
-  exchange.status = reply.status;
-  // The gateway has passed on the answer of its upstream, or the client is gone.
-  if (res.headersSent || res.destroyed) return "";
+  exchange.status = reply?.status;
+  if (reply === undefined || res.headersSent || res.destroyed) {
+    // The gateway has passed on the answer of its upstream, or the client is gone.
+    res.end();
+    return WRITTEN;
+  }
   const { lines, closing } = headOf(call.requestId, reply, limitHeaders);
   if (closing) res.shouldKeepAlive = false;
-  const late = closing && !req.complete;
-  // To HEAD goes no body that could end late.
-  if (late && call.method === "HEAD") await drained(call);
-  // h3's own head has its names in lower case and sorted; the interface spells `X-RateLimit-Limit`.
   res.writeHead(reply.status, lines);
-  return late ? lateBody(call, reply.body) : (reply.body ?? "");
+  if (closing && !req.complete) {
+    if (reply.body !== undefined) res.write(reply.body);
+    void drained(call).then(() => res.end());
+  } else res.end(reply.body);
+  return WRITTEN;
 }

@@ -124,20 +124,6 @@ export function headOf(requestId: string, reply: RouteReply, more: Headers = {})
   return { lines, closing: headerOf(headers, "Connection") === "close" };
 }
 
-/** The body of an answer whose connection closes: it ends when the rest of the request has come. */
-export function lateBody(call: Call, body: RouteReply["body"]): ReadableStream<Uint8Array> {
-  const left = new AbortController();
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      if (body !== undefined) controller.enqueue(typeof body === "string" ? Buffer.from(body) : body);
-      void drained(call).then(() => {
-        if (!left.signal.aborted) controller.close();
-      });
-    },
-    cancel: () => left.abort(),
-  });
-}
-
 /**
  * Resolves when the rest of a request has come whose body is not wanted. Closing at once would reset the connection, and
  * the answer with it might never be seen: so the rest is thrown away for as long as the server's request time-out allows.
