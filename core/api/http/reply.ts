@@ -113,8 +113,8 @@ export function headOf(requestId: string, reply: RouteReply, more: Headers = {})
   const addMissing = (name: string, value: Headers[string]): void => {
     if (headerOf(headers, name) === undefined) add(name, value);
   };
-  for (const [name, value] of Object.entries(headers)) add(name, value);
-  for (const [name, value] of Object.entries(more)) addMissing(name, value);
+  for (const name in headers) add(name, headers[name] as Headers[string]);
+  for (const name in more) addMissing(name, more[name] as Headers[string]);
   addMissing("Cache-Control", "no-store");
   addMissing("X-Content-Type-Options", "nosniff");
   if (status !== 204 && status !== 304) {

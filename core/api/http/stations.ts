@@ -7,6 +7,7 @@ import type { RouteReply } from "../../ports/route.ts";
 import { checkAccess, checkPortal } from "./access.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
 import { type Endpoint, type Exchange, type ExchangeDeps, exchangeOf } from "./exchange.ts";
+import type { AnyOperation } from "./operation.ts";
 import { pathReader, segmentsOf } from "./paths.ts";
 import { envelope, overLimit } from "./reply.ts";
 
@@ -31,6 +32,15 @@ export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Pr
     const target = (subscriptionId ?? eventId ?? keyId).slice(0, 128);
     const facts = { action: "access", target, detail: route } as const;
     await trail({ ...facts, actor, keys: owns(who, keyId) ? [keyId] : "*" }, `${who.sub} ${route} ${keyId}`);
+  }
+
+  async function carriedOut(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined> {
+    const { call, principal, limitHeaders } = exchange;
+    const ask = await readAsk(operation, call, principal as Principal, checks);
+    const answered = await operation.handle(ask);
+    if (!("stream" in answered)) return envelope({ status: operation.reply.status, ...answered }, clock.now());
+    await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+    return undefined;
   }
 
   return {
@@ -64,13 +74,8 @@ export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Pr
       };
     },
 
-    async handle({ operation, route }, { call, principal, caller, limitHeaders }) {
-      if (route) return await route.handle(call, caller);
-      const ask = await readAsk(operation, call, principal as Principal, checks);
-      const answered = await operation.handle(ask);
-      if (!("stream" in answered)) return envelope({ status: operation.reply.status, ...answered }, clock.now());
-      await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
-      return undefined;
+    handle({ operation, route }, exchange) {
+      return route ? route.handle(exchange.call, exchange.caller) : carriedOut(operation, exchange);
     },
   };
 }
