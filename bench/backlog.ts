@@ -4,7 +4,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/support/certificates.ts";
 import type { Storage } from "../core/ports/storage.ts";
 import { redis } from "../plugins/storage/redis.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
@@ -12,9 +11,11 @@ import { fill } from "./backlog/fill.ts";
 import { context, endServers, redisServer } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, nowMs } from "./throughput/event.ts";
-import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, median, memoryOf, own, type Peer, start } from "./throughput/process.ts";
-import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
+import type { FromReceiver } from "./throughput/messages.ts";
+import { median, memoryOf } from "./throughput/process.ts";
+import type { RunningRelay } from "./throughput/relay.ts";
+import { pass, type Turn } from "./throughput/rounds.ts";
+import { openWorld, type OpenWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -39,7 +40,6 @@ if (!onRedis && options.storage !== "sqlite") {
   console.error("usage: npm run bench -- backlog [--storage sqlite|redis] [--pending N] [--seconds N] [--rounds N]");
   process.exit(64);
 }
-const CONNECTIONS = 64;
 const DEAD_KEY = "key_dead";
 /** Before each measured round: connections are made again, and what stood still has caught up. */
 const WARM_S = 1;
@@ -50,43 +50,20 @@ const REST_MS = 5_000;
 /** Redis takes minutes to be filled with a million. */
 const LONGEST_S = 3_600;
 
-interface World {
-  readonly receiver: Peer;
-  readonly publisher: Peer;
-  readonly url: string;
-  readonly ca: string;
-}
-
 /** A relay on a store of its own, with a subscriber that takes all and one where nobody listens. */
 interface House {
-  readonly relay: RelayUnderTest;
-  readonly secret: string;
-  running: RunningRelay;
+  readonly world: OpenWorld;
   open(): Promise<Storage>;
 }
 
-async function house(world: World, folder: string): Promise<House> {
+async function house(folder: string): Promise<House> {
   await mkdir(folder);
   const url = onRedis ? await redisServer(folder, fsync) : undefined;
-  const relay = await prepare({
-    folder,
-    ca: world.ca,
-    connections: CONNECTIONS,
-    storage: url === undefined ? "sqlite()" : `redis({ url: "${url}" })`,
-    logLevel: "info",
-    profile: options.profile,
-  });
-  const running = await relay.start();
-  own(running.child);
-  const secret = await relay.subscribe(KEY_ID, world.url);
-  await relay.subscribe(DEAD_KEY, "https://127.0.0.1:9/dead");
+  const storage = url === undefined ? "sqlite()" : `redis({ url: "${url}" })`;
+  const world = await openWorld({ folder, storage, profile: options.profile });
+  await world.relay.subscribe(DEAD_KEY, "https://127.0.0.1:9/dead");
   const plugin = url === undefined ? sqlite() : redis({ url });
-  return { relay, secret, running, open: async () => plugin.setup(context(join(folder, "data"))) };
-}
-
-interface Speed {
-  readonly perSecond: number;
-  readonly cpuPerEvent: number;
+  return { world, open: async () => plugin.setup(context(join(folder, "data"))) };
 }
 
 /** One that stood still may have lost its connection to the store: until it says for a while that it has one. */
@@ -99,26 +76,13 @@ async function ready(port: number): Promise<void> {
   }
 }
 
-/** Events published per second until the last one was delivered, while the other relay stands still. */
-async function turn({ receiver, publisher }: World, { relay, secret, running }: House, other: House): Promise<Speed> {
+/** Publishes until the last event was delivered, while the other relay stands still. */
+async function turn(world: OpenWorld, other: OpenWorld): Promise<Turn> {
   other.running.child.kill("SIGSTOP");
-  running.child.kill("SIGCONT");
-  await ready(relay.port);
-  await receiver.ask({ kind: "secret", secret });
-  const token = await relay.publishToken();
-  const pass = async (forSeconds: number): Promise<{ readonly perSecond: number; readonly events: number }> => {
-    await receiver.ask({ kind: "reset" });
-    const request: PublishRequest = { port: relay.port, token, connections: CONNECTIONS, seconds: forSeconds };
-    const { accepted, refused, from } = await publisher.ask<PublishReply>(request);
-    if (refused > 0) throw new Error(`${refused} publications were refused`);
-    const { at } = await receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: accepted });
-    return { perSecond: (accepted / (at - from)) * 1_000, events: accepted };
-  };
-  await pass(WARM_S);
-  const pid = running.child.pid as number;
-  const cpu = await cpuMicroseconds(pid);
-  const { perSecond, events } = await pass(seconds);
-  return { perSecond, cpuPerEvent: ((await cpuMicroseconds(pid)) - cpu) / events };
+  world.running.child.kill("SIGCONT");
+  await ready(world.relay.port);
+  await pass(world, world.running, WARM_S);
+  return pass(world, world.running, seconds);
 }
 
 /** The most memory that a relay has used so far, looked at now and then. */
@@ -137,56 +101,49 @@ function watchMemory(running: RunningRelay): () => { readonly rss: number; reado
 }
 
 async function measure(folder: string) {
-  const authority = await makeAuthority(Date.now());
-  const { cert, key } = await authority.issue(["127.0.0.1"]);
-  const receiver = start("receiver.ts");
-  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
-  const url = `https://127.0.0.1:${port}/hook`;
-  const world: World = { receiver, publisher: start("publisher.ts"), url, ca: authority.ca };
-  const empty = await house(world, join(folder, "empty"));
+  const { world: empty } = await house(join(folder, "empty"));
   empty.running.child.kill("SIGSTOP");
-  const full = await house(world, join(folder, "full"));
+  const { world: full, open } = await house(join(folder, "full"));
   await full.running.stop();
 
   say(`filling one with ${pending.toLocaleString("en")} pending deliveries …`);
-  const storage = await full.open();
+  const storage = await open();
   const fillMs = await fill(storage, { dead: DEAD_KEY, live: KEY_ID, pending });
   await storage.dispose();
   say(`${round(fillMs / 1_000, 1)} s; a start …`);
-  await receiver.ask({ kind: "secret", secret: full.secret });
-  await receiver.ask({ kind: "reset" });
   const from = nowMs();
-  const first = receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: 1 });
-  full.running = await full.relay.start();
-  own(full.running.child);
+  const first = full.receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: 1 });
+  await full.restart();
   const firstDeliveryMs = (await first).at - from;
   await new Promise((done) => setTimeout(done, REST_MS));
   const resting = await memoryOf(full.running.child.pid as number);
   // Both are watched: what the one without a backlog takes under the same load is no part of the backlog's.
   const [memory, memoryOfEmpty] = [watchMemory(full.running), watchMemory(empty.running)];
 
-  const turns: { readonly empty: Speed; readonly full: Speed; readonly ratio: number }[] = [];
+  const turns: { readonly empty: Turn; readonly full: Turn; readonly ratio: number }[] = [];
   for (let i = 0; i < rounds; i++) {
     // Who begins changes, so that a machine that grows slower favours nobody.
-    const before = i % 2 === 0 ? await turn(world, empty, full) : undefined;
-    const beside = await turn(world, full, empty);
-    const alone = before ?? (await turn(world, empty, full));
-    const ratio = beside.perSecond / alone.perSecond;
-    say(`round ${i + 1}: ${round(alone.perSecond)}/s empty, ${round(beside.perSecond)}/s beside the backlog`);
+    const before = i % 2 === 0 ? await turn(empty, full) : undefined;
+    const beside = await turn(full, empty);
+    const alone = before ?? (await turn(empty, full));
+    const ratio = beside.eventsPerSecond / alone.eventsPerSecond;
+    say(
+      `round ${i + 1}: ${round(alone.eventsPerSecond)}/s empty, ${round(beside.eventsPerSecond)}/s beside the backlog`,
+    );
     turns.push({ empty: alone, full: beside, ratio });
   }
   const { rss, anonymous } = memory();
   const emptyRss = memoryOfEmpty().rss;
-  for (const { running } of [empty, full]) {
-    running.child.kill("SIGCONT");
-    await running.stop();
+  for (const world of [empty, full]) {
+    world.running.child.kill("SIGCONT");
+    await world.end();
   }
-  const looked = await full.open();
+  const looked = await open();
   const { usedBytes } = await looked.status();
   await looked.dispose();
   const ratios = turns.map(({ ratio }) => ratio);
   const ratio = median(ratios);
-  const cpu = (of: "empty" | "full"): number => median(turns.map((one) => one[of].cpuPerEvent));
+  const cpu = (of: "empty" | "full"): number => median(turns.map((one) => one[of].cpu));
   return {
     storage: onRedis ? `redis, appendfsync ${fsync}` : "sqlite",
     pending,
@@ -197,8 +154,8 @@ async function measure(folder: string) {
     emptyRssMb: round(emptyRss, 1),
     anonymousMb: round(anonymous, 1),
     ...(onRedis && { redisUsedMb: round(Number(usedBytes) / 1_048_576, 1) }),
-    emptyPerSecond: round(median(turns.map((one) => one.empty.perSecond))),
-    backlogPerSecond: round(median(turns.map((one) => one.full.perSecond))),
+    emptyPerSecond: round(median(turns.map((one) => one.empty.eventsPerSecond))),
+    backlogPerSecond: round(median(turns.map((one) => one.full.eventsPerSecond))),
     emptyCpuMicroseconds: round(cpu("empty")),
     backlogCpuMicroseconds: round(cpu("full")),
     ratios: ratios.map((one) => round(one, 2)),

@@ -78,7 +78,7 @@ const spread = (all: readonly number[]) => {
 
 async function measure(folder: string) {
   const config = `limits: { "*": false }, abuse: false,`;
-  const world = await openWorld({ folder, connections: 64, storage: "sqlite()", logLevel: "info", config });
+  const world = await openWorld({ folder, config });
   await world.running.stop();
   say(`filling with ${events.toLocaleString("en")} delivered events …`);
   const storage = await sqlite().setup(context(join(folder, "data")));

@@ -10,7 +10,7 @@ import { sqlite } from "../plugins/storage/sqlite.ts";
 import { context } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { memoryOf, median } from "./throughput/process.ts";
-import { pass, type Passed, rawLoop } from "./throughput/rounds.ts";
+import { pass, rawLoop, type Turn } from "./throughput/rounds.ts";
 import { openWorld, type OpenWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
@@ -25,7 +25,6 @@ const rounds = within(options.rounds, 1, 50, 4);
 const COUNTS = [10, 1_000, 100_000];
 const PER_KEY = 50;
 const PAGE = 1_000;
-const CONNECTIONS = 64;
 const WARM_S = 6;
 /** What must be reached: CPU of an event beside most of them to that beside fewest. */
 const LIMIT = 1.1;
@@ -54,7 +53,7 @@ async function fill(folder: string, count: number): Promise<void> {
 async function prepared(folder: string, count: number): Promise<OpenWorld> {
   const dir = join(folder, String(count));
   await mkdir(dir);
-  const world = await openWorld({ folder: dir, connections: CONNECTIONS, storage: "sqlite()", logLevel: "warn" });
+  const world = await openWorld({ folder: dir });
   await world.running.stop();
   say(`${count.toLocaleString("en")} subscriptions elsewhere …`);
   await fill(dir, count);
@@ -64,7 +63,7 @@ async function prepared(folder: string, count: number): Promise<OpenWorld> {
   return world;
 }
 
-async function turn(world: OpenWorld): Promise<Passed> {
+async function turn(world: OpenWorld): Promise<Turn> {
   world.running.child.kill("SIGCONT");
   // Connections are made again, and what stood still has caught up.
   await pass(world, world.running, 1, { form: "ids" });
@@ -79,13 +78,13 @@ async function measure(folder: string) {
     const world = await prepared(folder, count);
     worlds.push({ count, world, startMs: world.running.startMs });
   }
-  const taken: Passed[][] = [];
+  const taken: Turn[][] = [];
   for (let i = 0; i < rounds; i++) {
     say(`round ${i + 1} of ${rounds} …`);
-    const passed = new Map<number, Passed>();
+    const passed = new Map<number, Turn>();
     // Who begins changes, so that a machine that grows slower favours nobody.
     for (const { count, world } of i % 2 === 0 ? worlds : worlds.toReversed()) passed.set(count, await turn(world));
-    taken.push(COUNTS.map((count) => passed.get(count) as Passed));
+    taken.push(COUNTS.map((count) => passed.get(count) as Turn));
   }
   const [{ world: first }] = worlds as [(typeof worlds)[number]];
   const raw = await rawLoop(first, seconds);
@@ -93,8 +92,8 @@ async function measure(folder: string) {
   for (const [n, { count, world, startMs }] of worlds.entries()) {
     world.running.child.kill("SIGCONT");
     const { rss } = await memoryOf(world.running.child.pid as number);
-    const of = (figure: (passed: Passed, least: Passed) => number): number =>
-      median(taken.map((one) => figure(one[n] as Passed, one[0] as Passed)));
+    const of = (figure: (passed: Turn, least: Turn) => number): number =>
+      median(taken.map((one) => figure(one[n] as Turn, one[0] as Turn)));
     rows.push({
       subscriptions: count,
       eventsPerSecond: round(of(({ eventsPerSecond }) => eventsPerSecond)),
@@ -109,7 +108,7 @@ async function measure(folder: string) {
       ),
       startMs: round(startMs),
       rssMb: round(rss, 1),
-      repeated: taken.reduce((sum, one) => sum + (one[n]?.figures.repeated ?? 0), 0),
+      repeated: taken.reduce((sum, one) => sum + (one[n]?.repeated ?? 0), 0),
     });
   }
   for (const { world } of worlds) await world.end();

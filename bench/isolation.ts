@@ -1,13 +1,13 @@
 // What a healthy receiver feels of a thousand hostile subscriptions: its latencies at ten events a second, first without
 // them and then beside them, in one run, on one real relay with SQLite. Half of them stand on the healthy one's key.
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { MOODS, type FromHostile } from "./isolation/hostile.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { own, percentile, start, type Peer } from "./throughput/process.ts";
-import { prepare, type RelayUnderTest } from "./throughput/relay.ts";
+import { percentile, start, type Peer } from "./throughput/process.ts";
+import type { RelayUnderTest } from "./throughput/relay.ts";
+import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -88,24 +88,13 @@ function feed(relay: RelayUnderTest, keys: readonly string[]): () => void {
 }
 
 async function run(folder: string) {
-  const authority = await makeAuthority(Date.now());
-  const { cert, key } = await authority.issue(["127.0.0.1"]);
-  const [receiver, bad] = [start("receiver.ts"), start("../isolation/hostile.ts")] as const;
-  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
-  const ask = { kind: "listen", cert, key, servers: ORIGINS };
+  // The limits would slow down the making of subscriptions; they hold nothing up that is published.
+  const config = `limits: { "*": false }, subscriptions: { perKey: ${hostile + 1} },`;
+  const world = await openWorld({ folder, logLevel: "error", config });
+  const { receiver, relay } = world;
+  const bad = start("../isolation/hostile.ts");
+  const ask = { kind: "listen", ...world.tls, servers: ORIGINS };
   const { ports } = await bad.ask<Extract<FromHostile, { kind: "listening" }>>(ask);
-  const relay = await prepare({
-    folder,
-    ca: authority.ca,
-    connections: 16,
-    storage: "sqlite()",
-    logLevel: "error",
-    config: `limits: { "*": false }, subscriptions: { perKey: ${hostile + 1} },`,
-  });
-  const running = await relay.start();
-  own(running.child);
-  const secret = await relay.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`);
-  await receiver.ask({ kind: "secret", secret });
 
   say(`${hostile} hostile subscriptions …`);
   const others = Array.from({ length: OTHER_KEYS }, (_, i) => `key_other_${i}`);
@@ -130,7 +119,7 @@ async function run(folder: string) {
   const { requests, mostOpen, connections, resumed } = await bad.ask<Extract<FromHostile, { kind: "figures" }>>({
     kind: "read",
   });
-  running.child.kill("SIGKILL");
+  world.running.child.kill("SIGKILL");
   const ratio = beside.p99 / alone.p99;
   return {
     hostile,

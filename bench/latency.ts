@@ -17,7 +17,6 @@ const { values: options } = parseArgs({
   },
 });
 const seconds = within(options.seconds, 2, 120, 10);
-const CONNECTIONS = 64;
 const PERCENTS = [10, 50, 80];
 
 interface Latency {
@@ -33,7 +32,7 @@ const latency = (values: readonly number[]): Latency => ({
 
 async function measure(folder: string) {
   const { storage } = options;
-  const world = await openWorld({ folder, connections: CONNECTIONS, storage, logLevel: "info" });
+  const world = await openWorld({ folder, storage });
   const disk = await diskSpeed(folder);
   const host = await hostSpeed(world, 3);
   say("warming up …");
@@ -47,8 +46,10 @@ async function measure(folder: string) {
     const rate = Math.max(1, Math.round((most * percent) / 100));
     say(`${percent} %, ${rate} events/s …`);
     const raw = await rawLoop(world, seconds, rate);
-    const { events, figures } = await pass(world, world.running, seconds, { form: "ids", rate });
-    const { fromAccepted, fromSent, repeated } = figures;
+    const { events, fromAccepted, fromSent, repeated } = await pass(world, world.running, seconds, {
+      form: "ids",
+      rate,
+    });
     const of = { accepted: latency(fromAccepted), sent: latency(fromSent), raw: latency(raw.latencies) };
     rates.push({ percent, rate, events, repeated, ...of });
   }

@@ -19,7 +19,6 @@ const { values: options } = parseArgs({
 const events = within(options.events, 1_000, 100_000_000, 1_000_000);
 const idleS = within(options.idle, 5, 600, 30);
 const threads = within(options.threads, 1, 64, 1);
-const CONNECTIONS = 64;
 /** How long is published at once: lists, so that a slow publisher does not decide. */
 const SLICE_S = 4;
 /** What must be reached. */
@@ -44,7 +43,7 @@ async function rest({ running }: OpenWorld): Promise<Rest> {
 async function measure(folder: string) {
   const { storage } = options;
   const config = `threads: ${threads},`;
-  const world = await openWorld({ folder, connections: CONNECTIONS, storage, logLevel: "info", config });
+  const world = await openWorld({ folder, storage, config });
   await world.running.stop();
   const { startMs } = await world.restart();
   await new Promise((done) => setTimeout(done, 3_000));

@@ -1,17 +1,15 @@
 // How fast retention removes delivered events beside how fast they are published: alone, and both at once, in one run.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
-import { context, endServers } from "./queue/surroundings.ts";
+import { context } from "./queue/surroundings.ts";
 import { fill, leftOf } from "./retention/fill.ts";
-import { round, say } from "./throughput/bench-run.ts";
-import { KEY_ID, nowMs } from "./throughput/event.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
+import { CONNECTIONS, KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { endAll, own, start } from "./throughput/process.ts";
+import { own } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest } from "./throughput/relay.ts";
+import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -22,27 +20,22 @@ const { values: options } = parseArgs({
     events: { type: "string", default: "300000" },
   },
 });
-const seconds = Math.min(Math.max(Number(options.seconds) || 8, 2), 60);
-const events = Math.min(Math.max(Number(options.events) || 300_000, 1_000), 5_000_000);
-const CONNECTIONS = 64;
+const seconds = within(options.seconds, 2, 60, 8);
+const events = within(options.events, 1_000, 5_000_000, 300_000);
 /** What must be reached: removed beside published, each at its best. */
 const RATIO = 2;
 /** Every second, so that a measurement need not wait for a minute. */
 const JOBS = `jobs: [relay.retention({ schedule: "* * * * * *", deliveredAfterMs: 86_400_000 })],`;
 
 async function measure(folder: string) {
-  const authority = await makeAuthority(Date.now());
-  const { cert, key } = await authority.issue(["127.0.0.1"]);
-  const receiver = start("receiver.ts");
-  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
-  const publisher = start("publisher.ts");
-  const common = { folder, ca: authority.ca, connections: CONNECTIONS, storage: "sqlite()", logLevel: "info" };
+  const world = await openWorld({ folder });
+  const { receiver, publisher, ca } = world;
   const open = () => sqlite().setup(context(join(folder, "data")));
 
   async function publish(relay: RelayUnderTest, forSeconds: number): Promise<number> {
     await receiver.ask({ kind: "reset" });
     const token = await relay.publishToken();
-    const request: PublishRequest = { port: relay.port, token, connections: CONNECTIONS, seconds: forSeconds };
+    const request: PublishRequest = { port: relay.port, token, seconds: forSeconds };
     const { accepted, from } = await publisher.ask<PublishReply>(request);
     const { at } = await receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: accepted });
     return (accepted / (at - from)) * 1_000;
@@ -50,7 +43,7 @@ async function measure(folder: string) {
 
   /** Runs a relay whose job removes, for a while. @returns how many a second, and what `beside` came to meanwhile */
   async function removing(beside: (relay: RelayUnderTest) => Promise<number>) {
-    const relay = await prepare({ ...common, config: JOBS });
+    const relay = await prepare({ folder, ca, config: JOBS });
     const before = await open();
     const had = await leftOf(before, KEY_ID);
     await before.dispose();
@@ -67,14 +60,9 @@ async function measure(folder: string) {
     return { removed: ((had - left) / tookMs) * 1_000, published, all: left === 0 };
   }
 
-  const plain = await prepare(common);
-  const first = await plain.start();
-  own(first.child);
-  const secret = await plain.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`);
-  await receiver.ask({ kind: "secret", secret });
-  await publish(plain, 3);
-  const published = await publish(plain, seconds);
-  await first.stop();
+  await publish(world.relay, 3);
+  const published = await publish(world.relay, seconds);
+  await world.running.stop();
   say(`published and delivered alone: ${round(published)}/s; filling with ${events.toLocaleString("en")} old events …`);
   const storage = await open();
   await fill(storage, KEY_ID, events);
@@ -87,14 +75,8 @@ async function measure(folder: string) {
     return 0;
   });
   say(`removed alone: ${round(alone.removed)}/s in ${round((nowMs() - began) / 1_000, 1)} s`);
-  return { published, alone, both };
-}
-
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-try {
-  const { published, alone, both } = await measure(folder);
   if (alone.all || both.all) say("everything was removed before the time was over: give more --events");
-  const result = {
+  return {
     publishedPerSecond: round(published),
     removedPerSecond: round(alone.removed),
     ratio: round(alone.removed / published, 2),
@@ -102,19 +84,17 @@ try {
     bothRemovedPerSecond: round(both.removed),
     bothRatio: round(both.removed / both.published, 2),
   };
-  if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else
-    process.stdout.write(
-      `sqlite(), ${CONNECTIONS} connections, ${events.toLocaleString("en")} delivered events to remove
+}
+
+await benchRun({
+  longestS: 600 + seconds * 10 + events / 1_000,
+  json: options.json,
+  measure,
+  met: ({ ratio }) => ratio >= RATIO,
+  print: (result) =>
+    console.log(`sqlite(), ${CONNECTIONS} connections, ${events.toLocaleString("en")} delivered events to remove
 published and delivered, events/s            ${result.publishedPerSecond}
 removed, events/s                            ${result.removedPerSecond}
 ratio (at least ${RATIO})                          ${result.ratio}
-both at once, published and removed          ${result.bothPublishedPerSecond}, ${result.bothRemovedPerSecond} (ratio ${result.bothRatio})
-`,
-    );
-  process.exitCode = result.ratio >= RATIO ? 0 : 1;
-} finally {
-  endAll();
-  await endServers();
-  await rm(folder, { recursive: true, force: true });
-}
+both at once, published and removed          ${result.bothPublishedPerSecond}, ${result.bothRemovedPerSecond} (ratio ${result.bothRatio})`),
+});

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 /** What is run without a name, with options that let all of it end within ten minutes. */
 const ALL: readonly (readonly string[])[] = [
-  ["throughput", "--form", "ids", "--rounds", "2", "--seconds", "2"],
+  ["throughput", "--rounds", "1", "--seconds", "1"],
   ["storages", "--storages", "sqlite,filesystem,memory", "--rounds", "2", "--seconds", "1"],
   ["latency", "--seconds", "5"],
   ["fanout", "--rounds", "2"],

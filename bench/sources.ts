@@ -3,7 +3,6 @@
 // lag of each, from upstream to the first attempt, at a steady rate.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
 import { steadyLag, type Lag } from "./brokers/lag.ts";
@@ -11,11 +10,10 @@ import { startServers, type Servers } from "./brokers/servers.ts";
 import { between, readShares, type Shares } from "./brokers/shares.ts";
 import { UPSTREAMS, type Upstream } from "./brokers/upstreams.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
-import { KEY_ID, nowMs } from "./throughput/event.ts";
-import type { FromReceiver } from "./throughput/messages.ts";
-import { median, own, start } from "./throughput/process.ts";
-import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
-import type { World } from "./throughput/rounds.ts";
+import { nowMs } from "./throughput/event.ts";
+import { median } from "./throughput/process.ts";
+import type { RelayUnderTest, RunningRelay } from "./throughput/relay.ts";
+import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -36,7 +34,6 @@ const count = within(options.events, 500, 100_000, 10_000);
 const rounds = within(options.rounds, 1, 20, 5);
 const seconds = within(options.seconds, 1, 60, 8);
 const RATE = 500;
-const CONNECTIONS = 64;
 /** Events of this key have no subscription. */
 const STORED_ONLY = "key_stored";
 /** A round that is not done by then has failed. */
@@ -110,20 +107,10 @@ async function measure(folder: string) {
     else upstreams.push(await make(url));
   }
   for (const why of Object.values(missing)) say(`not measured: ${why}`);
-  const { ca, issue } = await makeAuthority(Date.now());
-  const { cert, key } = await issue(["127.0.0.1"]);
-  const receiver = start("receiver.ts");
-  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
   const config = `${METRICS} sources: [${["relay.http()", ...upstreams.map(({ source }) => source)].join(", ")}],`;
   const { storage, profile } = options;
-  const relay = await prepare({ folder, ca, connections: CONNECTIONS, storage, logLevel: "warn", config, profile });
-  const running = await relay.start();
-  own(running.child);
-  const url = `https://127.0.0.1:${port}/hook`;
-  const secret = await relay.subscribe(KEY_ID, url);
-  await receiver.ask({ kind: "secret", secret });
-  const publisher = start("publisher.ts");
-  const world: World = { receiver, publisher, relay, url, ca, secret, connections: CONNECTIONS };
+  const world = await openWorld({ folder, storage, logLevel: "warn", config, profile });
+  const { relay, running } = world;
 
   const all: readonly From[] = [HTTP, NAMED, ...upstreams];
   const turns = new Map(all.map((one) => [one, [] as Turn[]]));
@@ -140,7 +127,7 @@ async function measure(folder: string) {
     if (one === NAMED) continue;
     lags.set(one, await steadyLag(world, running, typeof one === "string" ? undefined : one, { rate: RATE, seconds }));
   }
-  await running.stop();
+  await world.end();
   await Promise.all(upstreams.map((one) => one.close()));
   await servers.stop();
 

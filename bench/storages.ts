@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { endServers, redisServer } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
-import { eventsIn, type Form, FORMS } from "./throughput/event.ts";
+import { CONNECTIONS, eventsIn, type Form, FORMS } from "./throughput/event.ts";
 import { median } from "./throughput/process.ts";
-import { meanOf, pass, type Passed, type Raw, rawLoop } from "./throughput/rounds.ts";
+import { meanOf, pass, type Raw, rawLoop, type Turn } from "./throughput/rounds.ts";
 import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
@@ -25,7 +25,6 @@ const seconds = within(options.seconds, 1, 30, 2);
 const rounds = within(options.rounds, 1, 20, 3);
 const fsync = options.fsync === "everysec" ? "everysec" : "always";
 const names = options.storages.split(",");
-const CONNECTIONS = 64;
 /** Connections that publish lists: a hundred events each are under way on them. */
 const LISTS = 2;
 const WARM_S = 8;
@@ -44,25 +43,25 @@ interface Row {
   readonly repeated: number;
 }
 
-type Round = Readonly<Record<Form, Passed>> & { readonly raw: Raw };
+type Round = Readonly<Record<Form, Turn>> & { readonly raw: Raw };
 
 async function onStorage(storage: string, folder: string): Promise<Row[]> {
   const dir = join(folder, storage);
   await mkdir(dir);
   const expression = storage === "redis" ? `redis({ url: "${await redisServer(dir, fsync)}" })` : `${storage}()`;
   say(`${storage}: warming up …`);
-  const world = await openWorld({ folder: dir, connections: CONNECTIONS, storage: expression, logLevel: "warn" });
-  const publish = (form: Form, forSeconds: number): Promise<Passed> =>
+  const world = await openWorld({ folder: dir, storage: expression });
+  const publish = (form: Form, forSeconds: number): Promise<Turn> =>
     pass(world, world.running, forSeconds, { form, connections: eventsIn(form) > 1 ? LISTS : CONNECTIONS });
   for (const form of FORMS) await publish(form, WARM_S / FORMS.length);
   const taken: Round[] = [];
   let before = await rawLoop(world, seconds);
   for (let i = 0; i < rounds; i++) {
     say(`${storage}: round ${i + 1} of ${rounds} …`);
-    const passed: Partial<Record<Form, Passed>> = {};
+    const passed: Partial<Record<Form, Turn>> = {};
     for (const form of FORMS) passed[form] = await publish(form, seconds);
     const after = await rawLoop(world, seconds);
-    taken.push({ ...(passed as Record<Form, Passed>), raw: meanOf(before, after) });
+    taken.push({ ...(passed as Record<Form, Turn>), raw: meanOf(before, after) });
     before = after;
   }
   await world.end();
@@ -81,7 +80,7 @@ function rowOf(storage: string, form: Form, taken: readonly Round[]): Row {
     ratio: round(median(taken.map((one) => one[form].eventsPerSecond / one.raw.perSecond)), 2),
     cpuMicrosecondsPerEvent: round(median(taken.map((one) => one[form].cpu))),
     cpuRatio: round(median(taken.map((one) => one[form].cpu / one.raw.cpu)), 2),
-    repeated: taken.reduce((sum, one) => sum + one[form].figures.repeated, 0),
+    repeated: taken.reduce((sum, one) => sum + one[form].repeated, 0),
   };
 }
 

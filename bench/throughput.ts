@@ -1,140 +1,153 @@
-// The main job measured beside the raw loop, in one run: publish over HTTP, store with fsync, sign, deliver over TLS, check.
-// Every process is real and of its own; all of them share the machine's cores. What is printed are medians of rounds that
-// are spread over two processes of the relay.
+// Measures the default config beside a bare relay that stores the same rows, in one run: publish over HTTP, store with fsync,
+// sign, deliver over TLS, check. Every process is real and of its own; all of them share the machine's
+// cores. Each stands beside the others from the start, and they are measured in turns.
+import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { benchRun, round, say } from "./throughput/bench-run.ts";
-import { type Form, request } from "./throughput/event.ts";
-import { median, memoryOf, percentile } from "./throughput/process.ts";
-import { pass, type Round, takeRounds } from "./throughput/rounds.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
+import { CONNECTIONS, type Form, request } from "./throughput/event.ts";
+import { memoryOf } from "./throughput/process.ts";
+import { pass, turn, type Turn, type TurnOptions } from "./throughput/rounds.ts";
+import { BARE_STORED, inTurns, type Lane, openLanes, otherRelay, RELAY } from "./throughput/side-by-side.ts";
 import { stations } from "./throughput/stations.ts";
-import { openWorld, WARM_SECONDS } from "./throughput/world.ts";
+import { figuresOf, type Row, tableOf } from "./throughput/table.ts";
 
 const { values: options } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
-    /** How long a round publishes at full speed. */
-    seconds: { type: "string", default: "4" },
-    /** Rounds of each of the two processes of the relay. */
+    /** Puts what it prints into the README. */
+    write: { type: "boolean", default: false },
+    /** Of each turn. */
+    seconds: { type: "string", default: "2" },
     rounds: { type: "string", default: "3" },
-    connections: { type: "string", default: "64" },
+    /** Of load, before the first turn, s. */
+    warm: { type: "string", default: "10" },
+    /** Only these phases, such as `full,lists`. */
+    only: { type: "string" },
     storage: { type: "string", default: "sqlite()" },
-    /** What a request carries: `single`, or `ids` for an event with an id of its own. */
-    form: { type: "string", default: "single" },
-    log: { type: "string", default: "info" },
+    /** What a request carries: `ids` for an event with an id of its own, or `single`. */
+    form: { type: "string", default: "ids" },
+    /** Folder of another checkout, whose relay is measured beside this one's. */
+    relay: { type: "string" },
     /** Folder for CPU profiles of the relay: what each station takes of an event is printed then. */
     profile: { type: "string" },
   },
 });
-const seconds = Math.min(Math.max(Number(options.seconds) || 4, 1), 120);
-const rounds = Math.min(Math.max(Number(options.rounds) || 3, 1), 20);
-const connections = Math.min(Math.max(Number(options.connections) || 64, 1), 512);
-const form: Form = options.form === "ids" ? "ids" : "single";
-const STEADY = 1_000;
+const seconds = within(options.seconds, 1, 120, 2);
+const rounds = within(options.rounds, 1, 20, 3);
+const warm = within(options.warm, 1, 120, 10);
+const form: Form = options.form === "single" ? "single" : "ids";
+const README = join(import.meta.dirname, "../README.md");
+
+interface Phase {
+  readonly name: string;
+  readonly title: string;
+  readonly turn: TurnOptions;
+  /** Times that its turns are as long as the others. @default 1 */
+  readonly longer?: number;
+  /** The bare relay takes no lists. */
+  readonly bare?: false;
+  /** Seconds of this load before the first turn. */
+  readonly warm?: number;
+  readonly rows: readonly Row[];
+}
+
+/** Slow receivers come last: a relay that has met one treats it otherwise for a while. */
+const PHASES: readonly Phase[] = [
+  { name: "full", title: "full speed", turn: { form }, rows: ["delivered", "cpu", "lag"] },
+  {
+    name: "lists",
+    title: "lists of 100, 8 connections",
+    turn: { form: "batch", connections: 8 },
+    bare: false,
+    warm: 1,
+    rows: ["accepted", "delivered", "lag"],
+  },
+  { name: "steady", title: "1,000/s", turn: { form, rate: 1_000, settle: 1 }, rows: ["cpu", "lag"] },
+  { name: "rare", title: "50/s", turn: { form, rate: 50, settle: 1 }, longer: 2, rows: ["cpu", "lag"] },
+  ...[50, 200].map((delayMs): Phase => ({
+    name: `late${delayMs}`,
+    title: `600/s, answers after ${delayMs} ms`,
+    turn: { form, rate: 600, delayMs, settle: 1 },
+    rows: ["meanwhile", "lag"],
+  })),
+];
+
+async function phaseOf({ name, title, turn: how, longer = 1, bare, warm: first, rows }: Phase, all: readonly Lane[]) {
+  const lanes = bare === false ? all.filter(({ script }) => script === undefined) : all;
+  say(`${title}, ${rounds} rounds …`);
+  if (first !== undefined) for (const { world } of lanes) await pass(world, world.running, first, how);
+  const turns = await inTurns(lanes, rounds, ({ world }) => turn(world, world.running, seconds * longer, how));
+  const figures = lanes.map((lane, at) => {
+    // The bare relay is what others are compared with.
+    const others = lane.script === undefined ? lanes.filter((other) => other !== lane) : [];
+    const of = (other: Lane): readonly Turn[] => turns[lanes.indexOf(other)] ?? [];
+    return figuresOf(lane.name, turns[at] ?? [], Object.fromEntries(others.map((one) => [one.name, of(one)])));
+  });
+  return { name, title, rows, figures, turns };
+}
 
 async function measure(folder: string) {
-  say("starting the relay …");
-  const { storage, profile, log: logLevel } = options;
-  const world = await openWorld({ folder, connections, storage, logLevel, profile });
-  const firstStartMs = world.running.startMs;
-
-  let warmed = 0;
-  const measureRounds = async (): Promise<Round[]> => {
-    say("warming up …");
-    warmed += (await pass(world, world.running, WARM_SECONDS, { form })).events;
-    say(`${rounds} rounds: the raw loop, the relay at full speed, the raw loop again …`);
-    return takeRounds(world, world.running, rounds, seconds, form);
-  };
-  const first = await measureRounds();
-  say(`a steady ${STEADY} events/s …`);
-  const steady = await pass(world, world.running, Math.max(3, seconds), { rate: STEADY, form });
-  const busy = await memoryOf(world.running.child.pid as number);
-  say("a second start …");
-  await world.running.stop();
-  const { startMs } = await world.restart();
-  await new Promise((done) => setTimeout(done, 3_000));
-  const idle = await memoryOf(world.running.child.pid as number);
-  const all = [...first, ...(await measureRounds())];
-  await world.end();
-  // Those of the warm-up are in the profiles too.
-  const profiled = warmed + steady.events + all.reduce((sum, { full }) => sum + full.events, 0);
+  const { storage, profile } = options;
+  const only = options.only?.split(",");
+  const subjects = [RELAY, ...otherRelay(options.relay), BARE_STORED];
+  const lanes = await openLanes(folder, subjects, { form, warm, storage, profile });
+  const phases = [];
+  for (const phase of PHASES.filter(({ name }) => only?.includes(name) ?? true))
+    phases.push(await phaseOf(phase, lanes));
+  const relays = [];
+  for (const { name, world } of lanes) {
+    const { rss } = await memoryOf(world.running.child.pid as number);
+    relays.push({ name, startMs: round(world.running.startMs), busyRssMb: round(rss, 1) });
+    await world.end();
+  }
+  const sum = (all: readonly Turn[], figure: "all" | "missing" | "repeated" | "bad"): number =>
+    all.reduce((total, one) => total + one[figure], 0);
+  const turns = phases.flatMap((phase) => phase.turns.flat());
+  const own = phases.flatMap((phase) => phase.turns[0] ?? []);
+  const profiled = (lanes[0]?.warmed ?? 0) + sum(own, "all");
   const byStation = profile === undefined ? undefined : await stations(profile, profiled);
-
-  const middle = (figure: (one: Round) => number): number => median(all.map(figure));
-  const ratios = all.map(({ ratio }) => ratio);
-  const latency = (values: readonly number[]) => ({
-    p50: round(percentile(values, 50), 2),
-    p99: round(percentile(values, 99), 2),
-  });
   return {
     cores: availableParallelism(),
     node: process.version,
-    storage: options.storage,
+    storage,
     form,
-    connections,
+    connections: CONNECTIONS,
     bodyBytes: Buffer.byteLength(request(form)),
-    rounds: all.length,
-    events: all.reduce((sum, { full }) => sum + full.events, 0),
-    repeated: all.reduce((sum, { full }) => sum + full.figures.repeated, 0),
-    eventsPerSecond: round(
-      middle(({ full }) => full.eventsPerSecond),
-      0,
-    ),
-    rawRequestsPerSecond: round(
-      middle(({ raw }) => raw.perSecond),
-      0,
-    ),
-    rawCpuMicrosecondsPerRequest: round(
-      middle(({ raw }) => raw.cpu),
-      1,
-    ),
-    ratio: round(
-      middle(({ ratio }) => ratio),
-      3,
-    ),
-    cpuRatio: round(
-      middle(({ full, raw }) => full.cpu / raw.cpu),
-      2,
-    ),
-    ratioLeast: round(Math.min(...ratios), 3),
-    ratioMost: round(Math.max(...ratios), 3),
-    cpuMicrosecondsPerEvent: round(
-      middle(({ full }) => full.cpu),
-      1,
-    ),
-    steadyPerSecond: STEADY,
-    publishToReceiverMs: latency(steady.figures.fromSent),
-    acceptToReceiverMs: latency(steady.figures.fromAccepted),
-    firstStartMs: round(firstStartMs, 0),
-    secondStartMs: round(startMs, 0),
-    idleRssMb: round(idle.rss, 1),
-    idleAnonymousMb: round(idle.anonymous, 1),
-    busyRssMb: round(busy.rss, 1),
+    seconds,
+    rounds,
+    events: sum(turns, "all"),
+    missing: sum(turns, "missing"),
+    repeated: sum(turns, "repeated"),
+    bad: sum(turns, "bad"),
+    relays,
+    phases: phases.map(({ name, title, rows, figures }) => ({ name, title, rows, figures })),
     ...(byStation && { stations: Object.fromEntries([...byStation].map(([name, us]) => [name, round(us, 1)])) }),
   };
 }
 
-function print(result: Awaited<ReturnType<typeof measure>>): void {
-  const row = (name: string, value: string): void => console.log(`${name.padEnd(44)} ${value}`);
-  console.log(
-    `${result.storage}, ${result.form}, ${result.connections} connections, ${result.bodyBytes}-byte events, ${result.cores} cores, ${result.rounds} rounds`,
-  );
-  row("end to end, events/s", `${result.eventsPerSecond} (${result.events} events, ${result.repeated} repeated)`);
-  row("raw loop, requests/s", String(result.rawRequestsPerSecond));
-  row("ratio, median of the rounds", `${result.ratio} (${result.ratioLeast} … ${result.ratioMost})`);
-  row(
-    "CPU of the relay, µs per event",
-    `${result.cpuMicrosecondsPerEvent} (raw loop: ${result.rawCpuMicrosecondsPerRequest} per request; ${result.cpuRatio} times)`,
-  );
-  const latency = ({ p50, p99 }: { readonly p50: number; readonly p99: number }) => `p50 ${p50}, p99 ${p99}`;
-  row(`accept → receiver at ${result.steadyPerSecond}/s, ms`, latency(result.acceptToReceiverMs));
-  row(`publish sent → receiver at ${result.steadyPerSecond}/s, ms`, latency(result.publishToReceiverMs));
-  row("second start → first 200 of /healthz, ms", `${result.secondStartMs} (first start ${result.firstStartMs})`);
-  row(
-    "resident memory, MB",
-    `${result.idleRssMb} idle (${result.idleAnonymousMb} of it not files), ${result.busyRssMb} after load`,
-  );
-  for (const [name, us] of Object.entries(result.stations ?? {})) row(`  ${name}, µs per event`, String(us));
+type Result = Awaited<ReturnType<typeof measure>>;
+
+function textOf(result: Result): string {
+  const { storage, form: of, connections, bodyBytes, cores, events, missing, repeated, bad } = result;
+  const stationLines = Object.entries(result.stations ?? {}).map(([name, us]) => `\n  ${name}, µs an event: ${us}`);
+  return `${storage}, default config, ${connections} connections, ${bodyBytes}-byte events (${of}), ${cores} cores, ${result.rounds} rounds
+${events} events: ${missing} missing, ${repeated} repeated, ${bad} with a wrong signature or body
+
+${tableOf(result)}${stationLines.join("")}`;
 }
 
-await benchRun({ longestS: 2 * rounds * (seconds * 4 + 10) + 240, json: options.json, measure, print });
+await benchRun({
+  longestS: 120 + (warm + 30) * 3 + rounds * PHASES.length * 3 * (seconds * 2 + 15),
+  json: options.json,
+  measure,
+  met: ({ missing, repeated, bad }) => missing + repeated + bad === 0,
+  print(result) {
+    const text = textOf(result);
+    console.log(text);
+    if (!options.write) return;
+    const block = /(?<=\n## Numbers\n[^#]*```text\n)[^`]*(?=\n```)/;
+    writeFileSync(README, readFileSync(README, "utf8").replace(block, text));
+  },
+});

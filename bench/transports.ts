@@ -3,17 +3,16 @@
 import { createHmac } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
 import { FARS, type Far } from "./brokers/fars.ts";
 import { startServers } from "./brokers/servers.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { ENDING, KEY_ID, nowMs } from "./throughput/event.ts";
-import type { FromReceiver } from "./throughput/messages.ts";
-import { cpuMicroseconds, median, own, type Peer, start } from "./throughput/process.ts";
-import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
+import { cpuMicroseconds, median, type Peer } from "./throughput/process.ts";
+import type { RelayUnderTest, RunningRelay } from "./throughput/relay.ts";
 import type { Figures } from "./throughput/rounds.ts";
+import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -30,7 +29,6 @@ const { values: options } = parseArgs({
 });
 const count = within(options.events, 500, 100_000, 10_000);
 const rounds = within(options.rounds, 1, 20, 5);
-const CONNECTIONS = 64;
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
 const DELIVERED = 'relay_deliveries_total{outcome="delivered"}';
@@ -96,20 +94,12 @@ async function measure(folder: string) {
     else missing[name] = `${system} ${why}`;
   }
   for (const why of Object.values(missing)) say(`not measured: ${why}`);
-  const { ca, issue } = await makeAuthority(Date.now());
-  const { cert, key } = await issue(["127.0.0.1"]);
-  const receiver = start("receiver.ts");
-  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
   const transports = ["relay.https()", ...[...fars.values()].map(({ transport }) => transport)];
   // Several subscriptions are made at once.
   const config = `${METRICS} limits: { "*": false }, transports: [${transports.join(", ")}],`;
   const { storage, profile } = options;
-  const relay = await prepare({ folder, ca, connections: CONNECTIONS, storage, logLevel: "warn", config, profile });
-  const running = await relay.start();
-  own(running.child);
-
-  const secret = await relay.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`);
-  await receiver.ask({ kind: "secret", secret });
+  const world = await openWorld({ folder, storage, logLevel: "warn", config, profile });
+  const { receiver, relay, running } = world;
   const lanes: Lane[] = [{ name: "https", keyId: KEY_ID, check: () => checkReceiver(receiver) }];
   for (const [name, far] of fars) {
     const keyId = `key_${name}`;
@@ -124,7 +114,7 @@ async function measure(folder: string) {
       if (at > 0) turns.get(lane.name)?.push(made);
     }
   }
-  await running.stop();
+  await world.end();
   await Promise.all([...fars.values()].map((far) => far.close()));
   await servers.stop();
 
@@ -141,14 +131,12 @@ async function measure(folder: string) {
       cpuMicrosecondsPerDelivery: round(median(made.map(({ cpu }) => cpu)), 1),
     };
   });
-  const about = { cores: availableParallelism(), node: process.version, storage, connections: CONNECTIONS };
+  const about = { cores: availableParallelism(), node: process.version, storage };
   return { ...about, events: count, rounds, transports: results, missing };
 }
 
 function print({ transports, missing, ...about }: Awaited<ReturnType<typeof measure>>): void {
-  console.log(
-    `${about.storage}, ${about.events} deliveries a round, ${about.rounds} rounds, ${about.connections} at a time, ${about.cores} cores`,
-  );
+  console.log(`${about.storage}, ${about.events} deliveries a round, ${about.rounds} rounds, ${about.cores} cores`);
   console.table(
     transports.map((one) => ({
       transport: one.transport,

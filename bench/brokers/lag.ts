@@ -3,7 +3,7 @@ import { round } from "../throughput/bench-run.ts";
 import { nowMs, publication } from "../throughput/event.ts";
 import { percentile } from "../throughput/process.ts";
 import type { RunningRelay } from "../throughput/relay.ts";
-import { pass, type Figures, type World } from "../throughput/rounds.ts";
+import { type Figures, pass, type World } from "../throughput/rounds.ts";
 import type { Upstream } from "./upstreams.ts";
 
 /** In ms. */
@@ -45,19 +45,18 @@ export async function steadyLag(
 /** Publishes at a rate that waits for nothing, and reads how old events are when they are received. */
 async function lagOf(world: World, running: RunningRelay, from: Upstream | undefined, pace: Pace): Promise<Lag> {
   const { receiver } = world;
-  let figures: Figures;
-  if (from === undefined) ({ figures } = await pass(world, running, pace.seconds, { rate: pace.rate }));
+  let fromSent: readonly number[];
+  if (from === undefined) ({ fromSent } = await pass(world, running, pace.seconds, { rate: pace.rate }));
   else {
     await receiver.ask({ kind: "reset" });
     const sent = await pushSteadily(from, pace);
     await receiver.ask({ kind: "await", count: sent });
-    figures = await receiver.ask<Figures>({ kind: "read" });
-    if (figures.bad > 0 || figures.repeated > 0 || figures.good !== sent)
-      throw new Error(
-        `${from.name}: of ${sent}, ${figures.good} good, ${figures.bad} bad, ${figures.repeated} repeated`,
-      );
+    const { good, bad, repeated, ...figures } = await receiver.ask<Figures>({ kind: "read" });
+    if (bad > 0 || repeated > 0 || good !== sent)
+      throw new Error(`${from.name}: of ${sent}, ${good} good, ${bad} bad, ${repeated} repeated`);
+    ({ fromSent } = figures);
   }
-  return { p50: round(percentile(figures.fromSent, 50), 1), p99: round(percentile(figures.fromSent, 99), 1) };
+  return { p50: round(percentile(fromSent, 50), 1), p99: round(percentile(fromSent, 99), 1) };
 }
 
 async function pushSteadily(upstream: Upstream, { rate, seconds }: Pace): Promise<number> {

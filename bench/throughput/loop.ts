@@ -3,12 +3,12 @@
 import { Pool } from "undici";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { signingKey } from "../../core/signing/secret.ts";
-import { deliveryLike, nowMs } from "./event.ts";
+import { CONNECTIONS, deliveryLike, nowMs } from "./event.ts";
 import type { LoopReply, LoopRequest } from "./messages.ts";
 
-async function run({ url, ca, secret, connections, seconds, rate }: LoopRequest): Promise<LoopReply> {
+async function run({ url, ca, secret, seconds, rate }: LoopRequest): Promise<LoopReply> {
   const { origin, pathname: path } = new URL(url);
-  const pool = new Pool(origin, { connections, pipelining: 1, connect: { ca } });
+  const pool = new Pool(origin, { connections: CONNECTIONS, pipelining: 1, connect: { ca } });
   const body = Buffer.from(deliveryLike());
   const event = { eventId: "evt_00000000000000000000000000", type: "bench:event", body, attempt: 1, cycle: 0 };
   const headers = signedHeaders(event, [signingKey(secret)], Date.now());
@@ -39,7 +39,7 @@ async function run({ url, ca, secret, connections, seconds, rate }: LoopRequest)
     }
     await Promise.all(open);
   };
-  await (rate === undefined ? Promise.all(Array.from({ length: connections }, flood)) : paced(rate));
+  await (rate === undefined ? Promise.all(Array.from({ length: CONNECTIONS }, flood)) : paced(rate));
   const ms = nowMs() - from;
   const { user, system } = process.cpuUsage(cpu);
   await pool.close();

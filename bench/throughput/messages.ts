@@ -6,8 +6,10 @@ export type ToReceiver =
   | { readonly kind: "secret"; readonly secret: string }
   /** Forgets all figures. */
   | { readonly kind: "reset" }
-  /** Answer when this many good requests have come in since the last reset. */
-  | { readonly kind: "await"; readonly count: number }
+  /** So long it waits with each answer, ms. At first it does not. */
+  | { readonly kind: "delay"; readonly ms: number }
+  /** Answer when this many good requests, repeated ones not counted, have come in since the last reset, or after `withinMs`. */
+  | { readonly kind: "await"; readonly count: number; readonly withinMs?: number }
   | { readonly kind: "read" };
 export type FromReceiver =
   | { readonly kind: "listening"; readonly port: number }
@@ -18,16 +20,18 @@ export type FromReceiver =
       readonly good: number;
       readonly bad: number;
       readonly repeated: number;
-      /** ms from sending the publication, and from acceptance, until the whole delivery was received. */
+      /** The number of the event of each good delivery that is no repeated one. */
+      readonly numbers: readonly number[];
+      /** When each of them was received as a whole, monotonic ms. */
+      readonly at: readonly number[];
+      /** ms from sending the publication until then. */
       readonly fromSent: readonly number[];
-      readonly fromAccepted: readonly number[];
     };
 
 export interface LoopRequest {
   readonly url: string;
   readonly ca: string;
   readonly secret: string;
-  readonly connections: number;
   readonly seconds: number;
   /** Requests a second, evenly; as fast as answers come when left out. */
   readonly rate?: number;
@@ -44,7 +48,8 @@ export interface LoopReply {
 export interface PublishRequest {
   readonly port: number;
   readonly token: string;
-  readonly connections: number;
+  /** @default CONNECTIONS */
+  readonly connections?: number;
   readonly seconds: number;
   /** Requests a second, evenly; as fast as answers come when left out. */
   readonly rate?: number;
@@ -62,4 +67,8 @@ export interface PublishReply {
   /** Monotonic ms. */
   readonly from: number;
   readonly to: number;
+  /** Number of the first event. */
+  readonly first: number;
+  /** When the 202 of each was read, in the order of the numbers, monotonic ms; `NaN`: it was not accepted. */
+  readonly acceptedAt: readonly number[];
 }

@@ -12,7 +12,10 @@ export interface Peer {
 }
 
 export function start(script: string): Peer {
-  const child = fork(join(import.meta.dirname, script), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const child = fork(join(import.meta.dirname, script), {
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    serialization: "advanced",
+  });
   own(child);
   return {
     ask: <Reply>(message: object) =>

@@ -1,6 +1,6 @@
 // Publishes over kept connections, as cheaply as can be: it shares the cores with what is measured.
 import { connect, type Socket } from "node:net";
-import { eventsIn, type Form, KEY_ID, nowMs, request, stamp, typeOf } from "./event.ts";
+import { CONNECTIONS, eventsIn, type Form, KEY_ID, lastNumber, nowMs, request, stamp, typeOf } from "./event.ts";
 import type { PublishReply, PublishRequest } from "./messages.ts";
 
 const ACCEPTED = "HTTP/1.1 202";
@@ -74,15 +74,24 @@ class Line {
 }
 
 async function run(wanted: PublishRequest): Promise<PublishReply> {
-  const { port, token, connections, seconds, rate, form = "single", keyId = KEY_ID } = wanted;
+  const { port, token, connections = CONNECTIONS, seconds, rate, form = "single", keyId = KEY_ID } = wanted;
   const most = wanted.most ?? Number.POSITIVE_INFINITY;
   const lines = await Promise.all(Array.from({ length: connections }, () => Line.open(port, token, form, keyId)));
   const counts = { sent: 0, accepted: 0, refused: 0 };
+  const first = lastNumber() + 1;
+  const acceptedAt: number[] = [];
   const from = nowMs();
   const until = from + seconds * 1_000;
   const sending: Sending = {
-    body: (at) => request(form, keyId, at),
-    count: (accepted) => void (accepted ? counts.accepted++ : counts.refused++),
+    begin(line, at, ended) {
+      const from = acceptedAt.length;
+      for (let i = 0; i < eventsIn(form); i++) acceptedAt.push(Number.NaN);
+      line.send(request(form, keyId, at), (accepted) => {
+        if (accepted) acceptedAt.fill(nowMs(), from, from + eventsIn(form));
+        counts[accepted ? "accepted" : "refused"]++;
+        ended();
+      });
+    },
     more: () => nowMs() < until && counts.refused < 100 && counts.sent++ < most,
   };
   await (rate === undefined
@@ -90,25 +99,22 @@ async function run(wanted: PublishRequest): Promise<PublishReply> {
     : paced(lines, sending, from, until, rate));
   const to = nowMs();
   for (const line of lines) line.close();
-  return { accepted: counts.accepted * eventsIn(form), refused: counts.refused, from, to };
+  return { accepted: counts.accepted * eventsIn(form), refused: counts.refused, from, to, first, acceptedAt };
 }
 
 interface Sending {
-  body(at: string): string;
-  count(accepted: boolean): void;
+  /** Sends the next request, with the time from which it counts. */
+  begin(line: Line, at: string, ended: () => void): void;
   /** Whether another request is to be sent. */
   more(): boolean;
 }
 
 /** One request after the other, each as soon as the one before it is answered. */
-const flood = (line: Line, { body, count, more }: Sending): Promise<void> =>
+const flood = (line: Line, { begin, more }: Sending): Promise<void> =>
   new Promise((resolve) => {
     const next = (): void => {
       if (!more()) return resolve();
-      line.send(body(stamp()), (accepted) => {
-        count(accepted);
-        next();
-      });
+      begin(line, stamp(), next);
     };
     next();
   });
@@ -119,7 +125,7 @@ const flood = (line: Line, { body, count, more }: Sending): Promise<void> =>
  */
 async function paced(
   lines: readonly Line[],
-  { body, count, more }: Sending,
+  { begin, more }: Sending,
   from: number,
   until: number,
   rate: number,
@@ -128,24 +134,23 @@ async function paced(
   const waiting: string[] = [];
   let made = 0;
   let open = 0;
-  const begin = (): void => {
+  const next = (): void => {
     for (let at = waiting[0]; at !== undefined && free.length > 0; at = waiting[0]) {
       waiting.shift();
       if (!more()) return void (waiting.length = 0);
       const line = free.pop() as Line;
       open++;
-      line.send(body(at), (accepted) => {
-        count(accepted);
+      begin(line, at, () => {
         free.push(line);
         open--;
-        begin();
+        next();
       });
     }
   };
   while (nowMs() < until || open > 0) {
     const due = Math.floor(((Math.min(nowMs(), until) - from) * rate) / 1_000);
     for (const at = stamp(); made < due; made++) waiting.push(at);
-    begin();
+    next();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
 }

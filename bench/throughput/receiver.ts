@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { acceptedAt, ENDING, nowMs, sentAt } from "./event.ts";
+import { ENDING, nowMs, numberIn, sentAt } from "./event.ts";
 import type { FromReceiver, ToReceiver } from "./messages.ts";
 
 const say = (message: FromReceiver): void => void process.send?.(message);
@@ -10,28 +10,40 @@ const say = (message: FromReceiver): void => void process.send?.(message);
 let secret = "";
 let good = 0;
 let bad = 0;
-let ids = new Set<string>();
+let repeated = 0;
+let delayMs = 0;
+/** Numbers, where the subscriptions of an event are to be told apart with the URL. */
+let seen = new Set<number | string>();
+let numbers: number[] = [];
+let at: number[] = [];
 let fromSent: number[] = [];
-let fromAccepted: number[] = [];
 let wanted = Number.POSITIVE_INFINITY;
+let patience: NodeJS.Timeout | undefined;
 
-/** @param url tells the subscriptions of an event apart */
-function check(body: Buffer, signature: string | string[] | undefined, id: unknown, url: string): void {
+function reached(): void {
+  wanted = Number.POSITIVE_INFINITY;
+  clearTimeout(patience);
+  say({ kind: "reached", at: nowMs() });
+}
+
+function check(body: Buffer, signature: string | string[] | undefined, url: string): void {
   const text = body.toString("latin1");
   if (!text.endsWith(ENDING) || signature !== createHmac("sha256", secret).update(body).digest("hex")) {
     bad++;
     return;
   }
   good++;
-  if (typeof id === "string") {
-    ids.add(`${id} ${url}`);
-    fromSent.push(nowMs() - sentAt(text));
-    fromAccepted.push(Date.now() - acceptedAt(text));
+  const number = numberIn(text);
+  seen.add(url === "/hook" ? number : `${number} ${url}`);
+  if (seen.size === numbers.length) {
+    repeated++;
+    return;
   }
-  if (good >= wanted) {
-    wanted = Number.POSITIVE_INFINITY;
-    say({ kind: "reached", at: nowMs() });
-  }
+  const now = nowMs();
+  numbers.push(number);
+  at.push(now);
+  fromSent.push(now - sentAt(text));
+  if (numbers.length >= wanted) reached();
 }
 
 process.on("message", (message: ToReceiver) => {
@@ -44,8 +56,10 @@ process.on("message", (message: ToReceiver) => {
         request.on("end", () => {
           const body = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
           const { headers, url = "" } = request;
-          check(body, headers["x-relay-webhook-signature"], headers["webhook-id"], url);
-          response.writeHead(200, { "content-length": "0" }).end();
+          check(body, headers["x-relay-webhook-signature"], url);
+          const answer = (): void => void response.writeHead(200, { "content-length": "0" }).end();
+          if (delayMs === 0) answer();
+          else setTimeout(answer, delayMs);
         });
       });
       made.listen(0, "127.0.0.1", () => say({ kind: "listening", port: (made.address() as AddressInfo).port }));
@@ -55,17 +69,22 @@ process.on("message", (message: ToReceiver) => {
       secret = message.secret;
       return say({ kind: "done" });
     case "reset":
-      good = bad = 0;
-      ids = new Set();
+      good = bad = repeated = 0;
+      seen = new Set();
+      numbers = [];
+      at = [];
       fromSent = [];
-      fromAccepted = [];
+      return say({ kind: "done" });
+    case "delay":
+      delayMs = message.ms;
       return say({ kind: "done" });
     case "await":
-      if (good >= message.count) return say({ kind: "reached", at: nowMs() });
       wanted = message.count;
+      if (numbers.length >= wanted) return reached();
+      if (message.withinMs !== undefined) patience = setTimeout(reached, message.withinMs);
       return;
     case "read":
-      return say({ kind: "figures", good, bad, repeated: good - ids.size, fromSent, fromAccepted });
+      return say({ kind: "figures", good, bad, repeated, numbers, at, fromSent });
   }
 });
 process.on("disconnect", () => process.exit(0));

@@ -7,22 +7,24 @@ import { promisify } from "node:util";
 import { freePort } from "../../tools/free-port.ts";
 import { nowMs } from "./event.ts";
 
-const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
+const HERE = resolve(import.meta.dirname, "../..");
 /** A relay that does not answer by then has failed. */
 const START_MS = 60_000;
 
 export interface RelayOptions {
   readonly folder: string;
   readonly ca: string;
-  readonly connections: number;
-  /** As it stands in the config: an expression over the names of `relaybox`. */
-  readonly storage: string;
-  readonly logLevel: string;
+  /** As it stands in the config: an expression over the names of `relaybox`. @default "sqlite()" */
+  readonly storage?: string;
+  /** @default "info" */
+  readonly logLevel?: string;
   readonly profile?: string;
-  /** More lines of the config. */
+  /** Lines of the config that the measurement is about. All others are as by default. */
   readonly config?: string;
   /** Script that is started in place of the command, with the config as its argument. */
   readonly script?: string;
+  /** Folder of the checkout whose relay is measured. @default this one */
+  readonly home?: string;
 }
 
 export interface RunningRelay {
@@ -43,7 +45,8 @@ export interface RelayUnderTest {
 }
 
 export async function prepare(options: RelayOptions): Promise<RelayUnderTest> {
-  const { folder } = options;
+  const { folder, home = HERE, storage = "sqlite()", logLevel = "info" } = options;
+  const command = join(home, "core/cli/relay.mjs");
   const port = await freePort();
   const config = join(folder, "relay.config.ts");
   await writeFile(join(folder, "ca.pem"), options.ca);
@@ -53,11 +56,10 @@ export async function prepare(options: RelayOptions): Promise<RelayUnderTest> {
 export default relay.defineRelay({
   dataDir: "./data",
   server: { host: "127.0.0.1", port: ${port} },
-  storage: relay.${options.storage},
-  delivery: { perSubscription: ${options.connections} },
+  storage: relay.${storage},
   ${options.config ?? ""}
   guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
-  log: { level: "${options.logLevel}" },
+  log: { level: "${logLevel}" },
 });
 `,
   );
@@ -70,8 +72,8 @@ export default relay.defineRelay({
     async start() {
       const profiling = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
       const from = nowMs();
-      const command = options.script === undefined ? [COMMAND, "start", "--config", config] : [options.script, config];
-      const child = spawn(process.execPath, [...profiling, ...command], {
+      const run = options.script === undefined ? [command, "start", "--config", config] : [options.script, config];
+      const child = spawn(process.execPath, [...profiling, ...run], {
         stdio: ["ignore", "ignore", "pipe"],
         env: clean(),
       });
@@ -109,7 +111,7 @@ export default relay.defineRelay({
   };
 
   async function token(keyId: string): Promise<string> {
-    const args = [COMMAND, "token", "--config", config, "--sub", "bench", "--keys", keyId];
+    const args = [command, "token", "--config", config, "--sub", "bench", "--keys", keyId];
     const { stdout } = await promisify(execFile)(process.execPath, args, { env: clean() });
     return stdout.trim();
   }
