@@ -30,7 +30,7 @@ const SETTLE_S = 15;
 const ORIGINS = 10;
 const OTHER_KEYS = 10;
 /** What must be reached. */
-const LIMITS = { ratio: 2, p99Ms: 250 };
+const LIMITS = { ratio: 1.5, p99Ms: 250 };
 
 interface Latency {
   readonly events: number;
