@@ -77,7 +77,7 @@ export class Connections {
   }
 
   /** Carries a request out when those before it on its connection are answered. */
-  take(req: IncomingMessage, res: ServerResponse, carryOut: Handler): void {
+  take(carryOut: Handler, req: IncomingMessage, res: ServerResponse): void {
     const connection = this.#all.get(req.socket);
     if (connection === undefined) return void req.socket.destroy();
     const length = connection.turns.push({ req, res, carryOut });

@@ -1,7 +1,7 @@
 /** The HTTP server, on exactly the configured address, with limits on the time and number of connections. */
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
 import { StartError } from "../model/errors.ts";
@@ -67,8 +67,8 @@ export async function listen(
     socket.once("close", () => sockets.delete(socket));
   });
   http.on(tls ? "secureConnection" : "connection", (socket: Socket) => connections.add(socket));
-  http.on("request", (req: IncomingMessage, res: ServerResponse) => connections.take(req, res, handler));
-  http.on("checkExpectation", (req, res) => connections.take(req, res, refuseExpectation));
+  http.on("request", connections.take.bind(connections, handler));
+  http.on("checkExpectation", connections.take.bind(connections, refuseExpectation));
   http.on("timeout", (socket: Socket) => connections.cutStalled(socket));
   http.on("clientError", ({ code }: NodeJS.ErrnoException, socket: Socket) =>
     connections.refuse(socket, statusOf(code)),

@@ -1,6 +1,7 @@
 /** The http source: `POST /events` with a publish token. */
-import { StartError, refuseOptions } from "../../core/model/errors.ts";
+import { StartError } from "../../core/model/errors.ts";
 import { optionProblems } from "../../core/ports/options.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/lib/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -31,7 +32,7 @@ export interface HttpOptions {
 export function http(options: HttpOptions = {}): Plugin<"source", Source> {
   const { tokens } = options ?? {};
   const problems = optionProblems<HttpOptions>(options, { tokens: tokenProblems });
-  return {
+  return own({
     kind: "source",
     name: "http",
     once: true,
@@ -40,11 +41,10 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     warnings: () => shortTokens(tokens),
     secrets: problems.length === 0 ? tokenSecrets(tokens) : {},
     async setup(ctx) {
-      refuseOptions(problems);
       const { publishing } = await import("./http/description.ts");
       return createHttpSource(tokensOf(options, ctx), ctx, publishing);
     },
-  };
+  });
 }
 
 function tokensOf({ tokens }: HttpOptions, { publishToken: own, secret }: PluginContext): readonly PublishToken[] {
@@ -69,26 +69,19 @@ function createHttpSource(
   let info: SourceInfo = { durability: "volatile" };
   const underWay = new Set<Promise<unknown>>();
 
-  function open(): Accept {
-    if (accept !== undefined) return accept;
-    // A kept connection would lead back here; a new one goes to a relay that accepts events.
-    const headers = { Connection: "close" };
-    throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", {
-      retryAfter: 5,
-      headers,
-    });
-  }
-
   async function handle(request: RouteRequest, token: PublishToken): Promise<RouteReply> {
     const admittedAt = info.admit?.();
     const body = await readEventBody(request, token.scope);
-    const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
+    const key = request.header("idempotency-key");
+    const idempotency = key === undefined ? undefined : idempotencyOf(key, token, body);
+    const traceparent = request.header("traceparent");
     // Only now: the body may have taken long, and the relay may be stopping.
-    const work = open()({
+    if (accept === undefined) throw closed();
+    const work = accept({
       publications: body.publications,
       keys: token.keys,
       idempotency,
-      traceparent: traceparentOf(request.header("traceparent")),
+      traceparent: traceparent === undefined ? undefined : traceparentOf(traceparent),
       requestId: request.requestId,
       source: "http",
       ...(admittedAt !== undefined && { admittedAt }),
@@ -135,12 +128,19 @@ function createHttpSource(
   };
 }
 
+const closed = (): Problem =>
+  new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", {
+    retryAfter: 5,
+    // A kept connection would lead back here; a new one goes to a relay that accepts events.
+    headers: { Connection: "close" },
+  });
+
 const LONGEST_TRACEPARENT = 256;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
 
 /** Returns the traceparent unchanged if it is valid (https://www.w3.org/TR/trace-context/); a broken one is ignored. */
-function traceparentOf(given: unknown): string | undefined {
-  if (typeof given !== "string" || given.length > LONGEST_TRACEPARENT) return undefined;
+function traceparentOf(given: string): string | undefined {
+  if (given.length > LONGEST_TRACEPARENT) return undefined;
   const [, version, traceId, parentId, more] = TRACEPARENT.exec(given) ?? [];
   if (version === undefined || version === "ff" || (version === "00" && more !== undefined)) return undefined;
   return traceId === "0".repeat(32) || parentId === "0".repeat(16) ? undefined : given;

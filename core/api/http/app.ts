@@ -4,10 +4,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { ordinals } from "../../model/ids.ts";
 import type { Route, RouteReply } from "../../ports/route.ts";
 import { createBodyBudgets } from "./body-budget.ts";
-import { Call } from "./call.ts";
+import { Call, checkHead, type Exchange, exchangeOf, giveBack } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
-import { type Endpoint, Exchange, type ExchangeDeps, exchangeOf } from "./exchange.ts";
-import { checkHead } from "./head.ts";
+import type { Endpoint, ExchangeDeps } from "./exchange.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createNoRoute, patternOf } from "./paths.ts";
 import { createRefusals } from "./refusals.ts";
@@ -73,8 +72,11 @@ export function createApp(deps: AppDeps): NodeHandler {
     taken.add(`${method} ${pattern}`);
     const handle = async (event: H3Event): Promise<string> => {
       const exchange = exchangeOf(event);
-      const reply = await stations.handle(endpoint, exchange);
-      if (reply !== undefined && reply.status >= 500) await exchange.giveBack();
+      const { operation, route } = endpoint;
+      const reply = operation
+        ? await stations.handle(operation, exchange)
+        : await route.handle(exchange.call, exchange.caller);
+      if (reply !== undefined && reply.status >= 500) await giveBack(exchange);
       return respond(exchange, reply);
     };
     const options = { middleware: [stations.before(endpoint)] };
@@ -87,7 +89,7 @@ export function createApp(deps: AppDeps): NodeHandler {
 
   return (req, res) => {
     const call = new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets);
-    const exchange = new Exchange(call, deps.clock.monotonic());
+    const exchange: Exchange = { call, startedAt: deps.clock.monotonic(), where: "none" };
     // h3 gets no target and Host: they may make no URL, and in one the path would be spelled otherwise.
     void app.fetch({ method: call.method, _url: NO_URL, context: { exchange } } as unknown as Request);
   };

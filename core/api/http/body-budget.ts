@@ -36,7 +36,8 @@ export function createBodyBudget(maxBytes: number, longest: number): BodyBudget 
   return {
     fits,
     hold(callers, bytes) {
-      if (!fits(callers, bytes)) return false;
+      // What counts for no caller is nearly every event.
+      if (callers.length === 0 ? bytes > maxBytes - held : !fits(callers, bytes)) return false;
       held += bytes;
       for (const caller of callers) byCaller.set(caller, (byCaller.get(caller) ?? 0) + bytes);
       return true;
@@ -54,20 +55,20 @@ export function createBodyBudget(maxBytes: number, longest: number): BodyBudget 
 }
 
 /** Bodies of management requests and logins are small, and many of them come before anyone is authenticated. */
-const SMALL_BODY = 64 * 1024;
+export const SMALL_BODY = 64 * 1024;
 /** While its last block is filled, a body holds more than its length. */
 const LARGE_BODY = MAX_BATCH_BYTES + SMALL_BODY;
 const SMALL_BYTES = 8 * 1024 * 1024;
 
 /** The budgets of one server. Small bodies have their own, so that they cannot take the room of publishers. */
 export interface BodyBudgets {
-  /** The budget of a body that may be up to so long. */
-  of(maxBytes: number): BodyBudget;
+  readonly large: BodyBudget;
+  /** Of bodies that may be up to `SMALL_BODY` long. */
+  readonly small: BodyBudget;
 }
 
 /** @param maxBytes of bodies that are published */
-export function createBodyBudgets(maxBytes: number): BodyBudgets {
-  const large = createBodyBudget(maxBytes, LARGE_BODY);
-  const small = createBodyBudget(SMALL_BYTES, 2 * SMALL_BODY);
-  return { of: (bytes) => (bytes > SMALL_BODY ? large : small) };
-}
+export const createBodyBudgets = (maxBytes: number): BodyBudgets => ({
+  large: createBodyBudget(maxBytes, LARGE_BODY),
+  small: createBodyBudget(SMALL_BYTES, 2 * SMALL_BODY),
+});

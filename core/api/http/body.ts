@@ -31,9 +31,9 @@ export class HeldBody {
     this.#who = who;
   }
 
-  /** True when a body of that announced length may begin. */
+  /** True when a body of that announced length may begin: one that may come at once is judged when it comes. */
   fits(bytes: number): boolean {
-    return this.#budget.fits(bytes > AT_ONCE ? (this.#callers ??= this.#who()) : NOBODY, bytes);
+    return this.#budget.fits((this.#callers ??= this.#who()), bytes);
   }
 
   /** @param all whether this is the whole body */
@@ -51,40 +51,30 @@ export class HeldBody {
   }
 }
 
-/** Collects a body: long chunks as they are, short ones in blocks. */
+/** Collects the chunks of a body that comes in several: long ones as they are, short ones in blocks. */
 class Pieces {
-  #size = 0;
-  #pieces: Buffer[] = [];
+  readonly #pieces: Buffer[];
   #block: Buffer | undefined;
   #used = 0;
 
-  get size(): number {
-    return this.#size;
+  constructor(first: Buffer) {
+    this.#pieces = [first];
   }
 
-  /** The bytes that are held additionally with this chunk. */
-  cost(chunk: Buffer): number {
-    if (this.#size === 0 || chunk.length >= SMALL_CHUNK) return chunk.length;
-    return this.#block !== undefined && this.#used + chunk.length <= BLOCK ? 0 : BLOCK;
-  }
-
-  add(chunk: Buffer): void {
-    const first = this.#size === 0;
-    this.#size += chunk.length;
-    if (first || chunk.length >= SMALL_CHUNK) {
-      this.#close();
-      this.#pieces.push(chunk);
-      return;
-    }
-    if (this.#block !== undefined && this.#used + chunk.length > BLOCK) this.#close();
-    this.#block ??= Buffer.allocUnsafeSlow(BLOCK);
-    this.#used += chunk.copy(this.#block, this.#used);
+  /** Adds a chunk when `hold` allows the bytes that are held additionally with it. */
+  add(chunk: Buffer, hold: (bytes: number) => boolean): boolean {
+    const fits = this.#block !== undefined && this.#used + chunk.length <= BLOCK;
+    const long = chunk.length >= SMALL_CHUNK;
+    if (!hold(long ? chunk.length : fits ? 0 : BLOCK)) return false;
+    if (long || !fits) this.#close();
+    if (long) this.#pieces.push(chunk);
+    else this.#used += chunk.copy((this.#block ??= Buffer.allocUnsafeSlow(BLOCK)), this.#used);
+    return true;
   }
 
   whole(): Buffer {
     this.#close();
-    const [first] = this.#pieces;
-    return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#size);
+    return Buffer.concat(this.#pieces);
   }
 
   #close(): void {
@@ -98,7 +88,7 @@ class Pieces {
 export const DRAINED = 16 * 1024 * 1024;
 
 const CLOSE = { Connection: "close" } as const;
-const tooLarge = (maxBytes: number): Problem =>
+export const tooLarge = (maxBytes: number): Problem =>
   new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
 /** Returns a body that was read already, if it is no longer than this. @throws Problem PAYLOAD_TOO_LARGE */
 export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
@@ -106,13 +96,10 @@ export function atMost(bytes: Uint8Array, maxBytes: number): Uint8Array {
   return bytes;
 }
 /** The length that the body is said to have; 0 where it comes in chunks. */
-const announcedBy = (req: IncomingMessage): number => Number(req.headers["content-length"] ?? 0);
+export const announcedBy = (req: IncomingMessage): number => Number(req.headers["content-length"] ?? 0);
 /** Whether a request brings a body along. */
 export const hasBody = (req: IncomingMessage): boolean =>
   req.headers["transfer-encoding"] !== undefined || announcedBy(req) > 0;
-/** Why the body is refused before it is read; undefined when it is not. */
-export const overlong = (req: IncomingMessage, maxBytes: number): Problem | undefined =>
-  announcedBy(req) > maxBytes ? tooLarge(maxBytes) : undefined;
 const noRoom = (): Problem =>
   new Problem("PROVIDER_BACKPRESSURE", "Too many bodies are under way. Send this one again later.", {
     retryAfter: RETRY_AFTER_S,
@@ -125,37 +112,45 @@ const noRoom = (): Problem =>
  * @throws Problem PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE; Gone when the client went away
  */
 export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const announced = announcedBy(req);
-    if (announced > maxBytes) return reject(tooLarge(maxBytes));
-    let pieces: Pieces | undefined = new Pieces();
-    const refuse = (problem: Problem): void => {
-      pieces = undefined;
-      held.release();
-      reject(problem);
-    };
-    const refuseRoom = (): void => {
-      held.refused = true;
-      // At once: until the answer is put together, more of it would be read for nothing.
-      req.socket?.pause();
-      refuse(noRoom());
-    };
-    if (!held.fits(announced)) return refuseRoom();
-    if (req.destroyed && !req.readableEnded) return reject(new Gone());
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const announced = announcedBy(req);
+  let size = 0;
+  let first: Buffer | undefined;
+  let pieces: Pieces | undefined;
+  let refused = false;
+  const refuse = (problem: Problem): void => {
+    refused = true;
+    first = pieces = undefined;
+    held.release();
+    reject(problem);
+  };
+  const refuseRoom = (): void => {
+    held.refused = true;
+    // At once: until the answer is put together, more of it would be read for nothing.
+    req.socket?.pause();
+    refuse(noRoom());
+  };
+  if (announced > maxBytes) reject(tooLarge(maxBytes));
+  else if (announced > AT_ONCE && !held.fits(announced)) refuseRoom();
+  else if (req.destroyed && !req.readableEnded) reject(new Gone());
+  else {
     req.on("data", (chunk: Buffer) => {
-      if (pieces === undefined) return;
-      if (pieces.size + chunk.length > maxBytes) refuse(tooLarge(maxBytes));
-      else if (held.hold(pieces.cost(chunk), chunk.length === announced)) pieces.add(chunk);
-      else refuseRoom();
+      if (refused) return;
+      size += chunk.length;
+      if (size > maxBytes) return refuse(tooLarge(maxBytes));
+      if (first === undefined) {
+        if (!held.hold(chunk.length, chunk.length === announced)) return refuseRoom();
+        first = chunk;
+      } else if (!(pieces ??= new Pieces(first)).add(chunk, (bytes) => held.hold(bytes, false))) refuseRoom();
     });
+    const over = (): void =>
+      req.readableEnded ? resolve(pieces?.whole() ?? first ?? Buffer.alloc(0)) : reject(new Gone());
     // Each comes once, and a promise settles once: `once` would only make an object of each.
-    req.on("end", () => resolve(pieces?.whole() ?? Buffer.alloc(0)));
-    const gone = (): void => {
-      if (!req.readableEnded) reject(new Gone());
-    };
-    req.on("error", gone);
-    req.on("close", gone);
-  });
+    req.on("end", over);
+    req.on("error", over);
+    req.on("close", over);
+  }
+  return promise;
 }
 
 /** Thrown when the client goes away before its request is complete: there is nobody to answer. */

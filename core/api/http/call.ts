@@ -1,10 +1,15 @@
 /** The request that a route handles. It reads from Node's request only what the route uses, to save work on the rest. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { H3Event } from "h3";
 import { addressGroup } from "../../lib/address.ts";
+import type { LimitVerdict } from "../../limits/limiter.ts";
+import { Problem, type ProblemCode } from "../../model/problem.ts";
+import type { Access } from "../../model/token.ts";
+import type { Principal } from "../../ports/auth.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
-import { atMost, Gone, HeldBody, overlong, readBody } from "./body.ts";
-import type { BodyBudgets } from "./body-budget.ts";
+import { announcedBy, atMost, Gone, HeldBody, readBody, tooLarge } from "./body.ts";
+import { SMALL_BODY, type BodyBudgets } from "./body-budget.ts";
 
 /** Each request has one `Call`. It is a class so that a request makes no closures. */
 export class Call implements RouteRequest {
@@ -34,7 +39,8 @@ export class Call implements RouteRequest {
     this.res = res;
     this.requestId = requestId;
     this.method = req.method ?? "";
-    const target = originForm(req.url ?? "");
+    const { url = "" } = req;
+    const target = url.startsWith("/") ? url : originForm(url);
     const mark = target.indexOf("?");
     this.path = mark < 0 ? target : target.slice(0, mark);
     this.#search = mark < 0 ? "" : target.slice(mark + 1);
@@ -60,10 +66,10 @@ export class Call implements RouteRequest {
 
   body(maxBytes: number, caller?: string): Promise<Uint8Array> {
     if (this.#whole !== undefined) return this.#whole.then((bytes) => atMost(bytes, maxBytes));
-    const refused = overlong(this.req, maxBytes);
     // Nothing of it is read, so one who takes more can still have it.
-    if (refused !== undefined) return Promise.reject(refused);
-    this.#held ??= new HeldBody(this.#budgets.of(maxBytes), () => {
+    if (announcedBy(this.req) > maxBytes) return Promise.reject(tooLarge(maxBytes));
+    const { large, small } = this.#budgets;
+    this.#held ??= new HeldBody(maxBytes > SMALL_BODY ? large : small, () => {
       const address = addressGroup(this.address);
       return caller === undefined ? [address] : [address, caller];
     });
@@ -95,13 +101,12 @@ export class Call implements RouteRequest {
 
 /** RFC 9112 §3.2.2: a server takes the absolute form too, whatever host it names. */
 function originForm(target: string): string {
-  if (target.charCodeAt(0) === 47) return target;
   const absolute = /^https?:\/\/[^/?#]*(\/[^#]*)?$/i.exec(target);
   return absolute ? (absolute[1] ?? "/") : target;
 }
 
 /** @param name in lower case */
-export function countHeader(req: IncomingMessage, name: string): number {
+function countHeader(req: IncomingMessage, name: string): number {
   const raw = req.rawHeaders;
   let count = 0;
   for (let i = 0; i < raw.length; i += 2) {
@@ -109,4 +114,56 @@ export function countHeader(req: IncomingMessage, name: string): number {
     if (one.length === name.length && one.toLowerCase() === name) count++;
   }
   return count;
+}
+
+/** Refuses a head that two servers could read differently. @throws Problem VALIDATION_FAILED */
+export function checkHead({ req, res }: Call): void {
+  const { httpVersion } = req;
+  const isNew = httpVersion === "1.1";
+  const hosts = countHeader(req, "host");
+  const coding = req.headers["transfer-encoding"];
+  let wanted: string;
+  if (!isNew && httpVersion !== "1.0") wanted = "HTTP/1.1";
+  else if (hosts > 1 || (hosts === 0 && isNew)) wanted = "one Host header";
+  else if (coding === undefined) return;
+  // RFC 9112 §6.1: in HTTP/1.0 it may come from a server in between that does not know it.
+  else if (!isNew) wanted = "HTTP/1.1 with Transfer-Encoding";
+  else if (coding.toLowerCase() === "chunked") return;
+  else wanted = "Transfer-Encoding: chunked, or none";
+  // At once: what follows on the connection may have been read already, and must not be carried out.
+  res.shouldKeepAlive = false;
+  throw new Problem("VALIDATION_FAILED", `Send ${wanted}.`, { headers: { Connection: "close" } });
+}
+
+/** One request on its way, and what is known of it so far. */
+export interface Exchange {
+  readonly call: Call;
+  /** On the clock that never steps, ms. */
+  readonly startedAt: number;
+  /** The path of its endpoint, for metrics and log; `none` before it is found. */
+  where: string;
+  /** Who asks for an operation. */
+  principal?: Principal;
+  /** Who asks for a route, what it may do, and the names that the limits count: its `identify` found them. */
+  caller?: unknown;
+  access?: Access;
+  counted?: string | readonly string[];
+  /** Set when the limits have counted it. */
+  verdict?: LimitVerdict | undefined;
+  limitHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The problem that it is answered with. */
+  code?: ProblemCode;
+  /** Whether that problem is logged as a refusal, whatever its status. */
+  refusal?: boolean;
+  /** Whether the lines of its fault may be written; undefined while it has none. */
+  logged?: boolean;
+  /** The status that it is answered with; undefined where its endpoint streams, or where the client is gone. */
+  status?: number;
+}
+
+export const exchangeOf = (event: H3Event): Exchange => event.context["exchange"] as Exchange;
+
+/** Counts it for nobody: called when the answer is a fault of ours, or of what is behind us. */
+export async function giveBack(exchange: Exchange): Promise<void> {
+  if (exchange.verdict) exchange.limitHeaders = await exchange.verdict.giveBack();
 }

@@ -5,7 +5,8 @@ import type { Problem } from "../../model/problem.ts";
 import type { RouteReply } from "../../ports/route.ts";
 import { Gone } from "./body.ts";
 import { owns } from "./checks.ts";
-import type { Exchange, ExchangeDeps } from "./exchange.ts";
+import { type Exchange, giveBack } from "./call.ts";
+import type { ExchangeDeps } from "./exchange.ts";
 import { createLineBound } from "./line-bound.ts";
 import { overLimit, problemOf, problemReply } from "./reply.ts";
 
@@ -51,7 +52,7 @@ export function createRefusals(deps: ExchangeDeps): Refusals {
       const { keyId = "" } = call.params;
       deps.refused?.(code as LimitRefusalCode, principal && owns(principal, keyId) ? keyId : undefined);
     }
-    if (status >= 500 || code === "PROVIDER_BACKPRESSURE") await exchange.giveBack();
+    if (status >= 500 || code === "PROVIDER_BACKPRESSURE") await giveBack(exchange);
     return problemReply(problem, call.requestId);
   }
 

@@ -6,7 +6,8 @@ import type { Principal } from "../../ports/auth.ts";
 import type { RouteReply } from "../../ports/route.ts";
 import { checkAccess, checkPortal } from "./access.ts";
 import { authenticated, type CheckDeps, owns, readAsk } from "./checks.ts";
-import { type Endpoint, type Exchange, type ExchangeDeps, exchangeOf } from "./exchange.ts";
+import { type Exchange, exchangeOf } from "./call.ts";
+import type { Endpoint, ExchangeDeps } from "./exchange.ts";
 import type { AnyOperation } from "./operation.ts";
 import { pathReader, segmentsOf } from "./paths.ts";
 import { envelope, overLimit } from "./reply.ts";
@@ -14,8 +15,8 @@ import { envelope, overLimit } from "./reply.ts";
 interface Stations {
   /** Throws what ends the request. */
   before(endpoint: Endpoint): Middleware;
-  /** Runs the endpoint. `undefined` when it has written the whole answer itself. */
-  handle(endpoint: Endpoint, exchange: Exchange): Promise<RouteReply | undefined>;
+  /** Runs an operation. `undefined` when it has written the whole answer itself. */
+  handle(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined>;
 }
 
 /** @param noRoute the problem of a path that is spelled otherwise */
@@ -34,24 +35,15 @@ export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Pr
     await trail({ ...facts, actor, keys: owns(who, keyId) ? [keyId] : "*" }, `${who.sub} ${route} ${keyId}`);
   }
 
-  async function carriedOut(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined> {
-    const { call, principal, limitHeaders } = exchange;
-    const ask = await readAsk(operation, call, principal as Principal, checks);
-    const answered = await operation.handle(ask);
-    if (!("stream" in answered)) return envelope({ status: operation.reply.status, ...answered }, clock.now());
-    await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
-    return undefined;
-  }
-
   return {
     before({ operation, route, method, path }) {
-      const read = pathReader(path);
+      const read = path.includes("{") ? pathReader(path) : undefined;
       const row = operation ? (operation.limit ?? `${method} ${path}`) : route.limit;
       // One middleware: h3 makes two promises and two closures of each.
       return async (event) => {
         const exchange = exchangeOf(event);
         const { call } = exchange;
-        const params = read(segmentsOf(call.path));
+        const params = read === undefined ? (call.path === path ? {} : undefined) : read(segmentsOf(call.path));
         if (params === undefined) throw noRoute(call.path);
         call.params = params;
         exchange.where = path;
@@ -74,8 +66,12 @@ export function createStations(deps: ExchangeDeps, noRoute: (path: string) => Pr
       };
     },
 
-    handle({ operation, route }, exchange) {
-      return route ? route.handle(exchange.call, exchange.caller) : carriedOut(operation, exchange);
+    async handle(operation, { call, principal, limitHeaders }) {
+      const ask = await readAsk(operation, call, principal as Principal, checks);
+      const answered = await operation.handle(ask);
+      if (!("stream" in answered)) return envelope({ status: operation.reply.status, ...answered }, clock.now());
+      await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+      return undefined;
     },
   };
 }

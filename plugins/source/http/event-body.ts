@@ -28,10 +28,19 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE or INVALID_JSON, in this order
  */
 export async function readEventBody(request: RouteRequest, caller: string): Promise<PublishBody> {
-  const format = formatOf(request.header("content-type"));
-  refuseEncoding(request.header("content-encoding"));
+  const contentType = request.header("content-type") ?? "";
+  const format = FORMATS.get(contentType) ?? formatOf(contentType);
+  if (request.header("content-encoding") !== undefined)
+    throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.", {
+      headers: { "Accept-Encoding": "identity" },
+    });
   const bytes = await request.body(MAX_BATCH_BYTES, caller);
-  const text = decode(bytes);
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch {
+    throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
+  }
   if (format === "ndjson") return { format, bytes, publications: lines(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
     return { format, bytes, publications: [{ text, path: "" }], batch: false };
@@ -39,9 +48,8 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
   return { format, bytes, publications: items(text), batch: true };
 }
 
-function formatOf(contentType = ""): Format {
-  const plain = FORMATS.get(contentType);
-  if (plain !== undefined) return plain;
+/** Reads a media type that is spelled in another way, or has parameters. */
+function formatOf(contentType: string): Format {
   const [type = "", ...parameters] = contentType.split(";");
   const format = FORMATS.get(type.trim().toLowerCase());
   const utf8 = parameters.every((one) => !/^\s*charset\s*=/i.test(one) || /=\s*"?utf-?8"?\s*$/i.test(one));
@@ -49,21 +57,6 @@ function formatOf(contentType = ""): Format {
   throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send application/json or application/x-ndjson in UTF-8.", {
     headers: { Accept: [...FORMATS.keys()].join(", ") },
   });
-}
-
-function refuseEncoding(encoding: string | undefined): void {
-  if (encoding === undefined) return;
-  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.", {
-    headers: { "Accept-Encoding": "identity" },
-  });
-}
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
-  }
 }
 
 function items(text: string): readonly Publication[] {

@@ -12,11 +12,10 @@ const VISIBLE = /^[\x21-\x7e]{1,128}$/;
  * @throws Problem VALIDATION_FAILED
  */
 export function idempotencyOf(
-  header: string | undefined,
+  header: string,
   { scope }: PublishToken,
   { bytes, format }: Pick<PublishBody, "bytes" | "format">,
 ): AcceptRequest["idempotency"] {
-  if (header === undefined) return undefined;
   if (!VISIBLE.test(header)) {
     const errors = [{ path: "Idempotency-Key", message: "must be 1 to 128 characters of visible ASCII" }];
     throw new Problem("VALIDATION_FAILED", "Correct the Idempotency-Key header, or leave it out.", { errors });
