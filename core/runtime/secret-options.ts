@@ -63,9 +63,19 @@ export interface SecretOptions {
 /** Shorter values are not hidden: they would stand in ordinary words. */
 const SHORTEST = 6;
 
-export function createSecretOptions(around: SecretSurroundings): SecretOptions {
+/** @param hiding called with `hide` once there is something to hide */
+export function createSecretOptions(
+  around: SecretSurroundings,
+  hiding?: (hide: SecretOptions["hide"]) => void,
+): SecretOptions {
   /** The longest first: what is left of one that holds another one would be shown. */
   let hidden: readonly string[] = [];
+  function hide(text: string): string {
+    let out = text;
+    for (const form of hidden) if (out.includes(form)) out = out.replaceAll(form, "[masked]");
+    return out;
+  }
+
   return {
     of(plugin) {
       const values = new Map<string, string>();
@@ -79,6 +89,7 @@ export function createSecretOptions(around: SecretSurroundings): SecretOptions {
         }
         values.set(path, read.value);
         hidden = [...new Set([...hidden, ...formsOf(read.value)])].sort((a, b) => b.length - a.length);
+        hiding?.(hide);
       }
       // Only now, so that those behind it are hidden as well.
       if (problem !== undefined) throw new StartError(78, `${nameOf(plugin)} cannot start: ${problem}`);
@@ -88,11 +99,7 @@ export function createSecretOptions(around: SecretSurroundings): SecretOptions {
         return value;
       };
     },
-    hide(text) {
-      let out = text;
-      for (const form of hidden) if (out.includes(form)) out = out.replaceAll(form, "[masked]");
-      return out;
-    },
+    hide,
   };
 }
 

@@ -36,9 +36,8 @@ const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk
 export async function openSurroundings(plan: Plan, { env = process.env, clock, log, metrics }: SetupContext) {
   const { dataDir, configDir } = plan;
   makeDataDir(dataDir);
-  const secrets = createSecretOptions({ env, configDir });
+  const secrets = createSecretOptions({ env, configDir }, log.hideWith);
   const { hide } = secrets;
-  log.hideWith(hide);
   const { storage, sources, transports, observers, auth } = plan;
   for (const plugin of [storage, ...observers, ...transports, auth, ...sources]) metrics.declare(plugin.metrics ?? []);
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");

@@ -30,26 +30,18 @@ export class Cells {
   }
 
   at(labels: Readonly<Record<string, string>> | undefined): MetricCell {
-    const key = this.#key(labels);
+    const names = this.#labels;
+    let key = names.length === 0 ? "" : (labels?.[names[0] as string] ?? "");
+    for (let i = 1; i < names.length; i++) key += `\u0000${labels?.[names[i] as string] ?? ""}`;
     const cell = this.#cells.get(key);
     if (cell !== undefined) return cell;
-    if (this.#cells.size < this.#most) {
-      return this.#make(key, Object.fromEntries(this.#labels.map((name) => [name, textOf(labels?.[name])])));
-    }
-    return (
-      this.#cells.get("other") ?? this.#make("other", Object.fromEntries(this.#labels.map((name) => [name, "other"])))
-    );
+    const isOther = this.#cells.size >= this.#most;
+    const made = names.map((name) => [name, isOther ? "other" : textOf(labels?.[name])]);
+    return (isOther && this.#cells.get("other")) || this.#make(isOther ? "other" : key, Object.fromEntries(made));
   }
 
   all(): Iterable<MetricCell> {
     return this.#cells.values();
-  }
-
-  #key(labels: Readonly<Record<string, string>> | undefined): string {
-    const first = this.#labels[0];
-    if (first === undefined) return "";
-    if (this.#labels.length === 1) return labels?.[first] ?? "";
-    return this.#labels.map((name) => labels?.[name] ?? "").join("\u0000");
   }
 
   #make(key: string, labels: Readonly<Record<string, string>>): MetricCell {

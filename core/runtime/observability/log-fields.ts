@@ -5,89 +5,24 @@ import { thrownText } from "../plugin/thrown.ts";
  * The fields that a log line may carry. A field that is not named here is not written, whichever room passes it: so a
  * secret, a token, a body or a URL with its query cannot get into a log by carelessness.
  */
-export const LOG_FIELDS: ReadonlySet<string> = new Set([
-  // who and what
-  "requestId",
-  "eventId",
-  "type",
-  "keyId",
-  "subscriptionId",
-  "deliveryId",
-  "attemptId",
-  "traceId",
-  "ordinal",
-  "sub",
-  "action",
-  "source",
-  "transport",
-  "storage",
-  "plugin",
-  "kind",
-  "driver",
-  "name",
-  "node",
-  "job",
-  "part",
-  "thread",
-  "tick",
-  "version",
-  // how it went
-  "attempt",
-  "cycle",
-  "number",
-  "status",
-  "statusCode",
-  "outcome",
-  "result",
-  "code",
-  "reason",
-  "error",
-  "fault",
-  "stage",
-  "duplicate",
-  "durability",
-  "detail",
-  "why",
-  "signal",
-  "exitCode",
-  // how much and when
-  "count",
-  "items",
-  "wanted",
-  "connected",
-  "keys",
-  "deliveries",
-  "events",
-  "matched",
-  "replayed",
-  "removed",
-  "bytes",
-  "waiting",
-  "left",
-  "leased",
-  "durationMs",
-  "waitMs",
-  "lagMs",
-  "nextAttemptAt",
-  "dueAt",
-  "until",
-  // where
-  "method",
-  "path",
-  "route",
-  "address",
-  "host",
-  "port",
-  "url", // without its query
-  "target",
-  "item",
-  "key", // of the storage
-  "file",
-  "folder",
-]);
+export const LOG_FIELDS: ReadonlySet<string> = new Set(
+  [
+    // who and what
+    "requestId eventId type keyId subscriptionId deliveryId attemptId traceId ordinal sub action source",
+    "transport storage plugin kind driver name node job part thread tick version",
+    // how it went
+    "attempt cycle number status statusCode outcome result code reason error fault stage duplicate durability",
+    "detail why signal exitCode",
+    // how much and when
+    "count items wanted connected keys deliveries events matched replayed removed bytes waiting left leased",
+    "durationMs waitMs lagMs nextAttemptAt dueAt until",
+    // where
+    "method path route address host port url target item key file folder",
+  ].flatMap((names) => names.split(" ")),
+);
 
 /** Longest text of one field; a longer one is cut. */
-const MAX_FIELD = 500;
+export const MAX_FIELD = 500;
 
 /** Masks secrets in a text. */
 export type Mask = (text: string) => string;
@@ -102,19 +37,20 @@ export function cut(text: string, mask: Mask): string {
 type Fields = Record<string, unknown>;
 
 /**
- * The fields as they may be written: texts cut, URLs without their query, objects as one text, as they may hold anything,
- * the names of all others in `omitted`.
+ * Returns what gives fields as they may be written: texts cut, URLs without their query, objects as one text, as they may
+ * hold anything, the names of all others in `omitted`. Nearly every line may be written as it is, and is not copied.
  */
-export function allowed(fields: Fields, mask: Mask): Fields {
-  for (const name in fields) if (!isPlain(name, fields[name])) return cleaned(fields, mask);
-  return fields;
-}
-
-/** Whether it may be written as it is. Nearly every field may, so that a line is not copied to be checked. */
-const isPlain = (name: string, value: unknown): boolean =>
-  value === undefined ||
-  (LOG_FIELDS.has(name) &&
-    (typeof value === "string" ? name !== "url" && value.length <= MAX_FIELD : typeof value !== "object"));
+export const allowedOnly =
+  (mask: Mask) =>
+  (fields: Fields): Fields => {
+    for (const name in fields) {
+      const value = fields[name];
+      if (value === undefined) continue;
+      const fits = typeof value === "string" ? name !== "url" && value.length <= MAX_FIELD : typeof value !== "object";
+      if (!fits || !LOG_FIELDS.has(name)) return cleaned(fields, mask);
+    }
+    return fields;
+  };
 
 function cleaned(fields: Fields, mask: Mask): Fields {
   const made: Fields = {};

@@ -12,7 +12,7 @@ import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";
-import { allowed, cut, type Mask } from "./log-fields.ts";
+import { allowedOnly, cut, MAX_FIELD, type Mask } from "./log-fields.ts";
 
 type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 
@@ -110,7 +110,7 @@ function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
     const all = block;
     block = "";
     if (all !== "" && !broken) stream.write(mask(all));
-    if (stream.on === undefined || broken) written();
+    if (stream.on === undefined || broken) waiting.delete(exiting);
   }
 
   function written(): void {
@@ -157,8 +157,13 @@ function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
 export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
   const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
   const { clock = systemClock() } = options;
-  let hide: Mask = (lines) => lines;
-  const mask: Mask = (text) => hide(masked(text));
+  let hide: Mask | undefined;
+  /** Masks what looks like a secret, too. The cheap tests come first: nearly no block has one. */
+  function mask(text: string): string {
+    const like = text.includes("whsec_") || text.includes("Bearer") || text.includes("eyJ");
+    const shown = like ? text.replace(SECRET, "[masked]") : text;
+    return hide === undefined ? shown : hide(shown);
+  }
   let dropped = 0;
   stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
   const { add, pass, isBroken } = inBlocks(stream, clock, mask);
@@ -168,15 +173,19 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
       level,
       base: null,
       timestamp: () => `,"time":"${isoTime(clock.now())}"`,
-      formatters: { level: (label) => ({ level: label }), log: (fields) => allowed(fields, mask) },
+      formatters: { level: (label) => ({ level: label }), log: allowedOnly(mask) },
     },
     { write: readable ? (line) => add(forPeople(line)) : add },
   );
+  const at =
+    (name: "debug" | "info" | "warn" | "error"): Log["info"] =>
+    (message, fields = {}) =>
+      logger[name](fields, message.length > MAX_FIELD ? cut(message, mask) : message);
   return {
-    debug: (message, fields = {}) => logger.debug(fields, cut(message, mask)),
-    info: (message, fields = {}) => logger.info(fields, cut(message, mask)),
-    warn: (message, fields = {}) => logger.warn(fields, cut(message, mask)),
-    error: (message, fields = {}) => logger.error(fields, cut(message, mask)),
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
     setLevel: (next) => void (logger.level = next),
     hideWith: (given) => void (hide = given),
     addLines: add,
@@ -190,12 +199,6 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
 }
 
 const SECRET = /whsec_[\w+/=-]*|Bearer +[^\s"]+|eyJ[\w-]+\.[\w-]+\.[\w-]*/g;
-
-/** Masks what looks like a secret in any line. The cheap tests come first: nearly no block has one. */
-const masked = (lines: string): string =>
-  lines.includes("whsec_") || lines.includes("Bearer") || lines.includes("eyJ")
-    ? lines.replace(SECRET, "[masked]")
-    : lines;
 
 /** A line for people. Control characters of a far side never reach the terminal. */
 function forPeople(line: string): string {
