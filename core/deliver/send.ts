@@ -35,14 +35,19 @@ export type Send = (
   signal: AbortSignal,
 ) => Promise<SentAttempt>;
 
+/** Longest text of a transport that is kept with an attempt. */
+const LONGEST_DETAIL = 500;
+
 export function createSend(deps: {
   readonly transportOf: TransportChoice<Transport>;
   readonly signer: Sign;
   readonly clock: Clock;
   /** Deadline of an attempt where the subscription sets none, ms. */
   readonly timeoutMs: number;
+  /** Masks secrets in what a transport says. @default nothing is masked */
+  readonly hide?: ((text: string) => string) | undefined;
 }): Send {
-  const { transportOf, signer, clock } = deps;
+  const { transportOf, signer, clock, hide = String } = deps;
 
   return async (sub, { event, body }, { cycle, number }, signal) => {
     const transport = transportOf(sub.url);
@@ -61,8 +66,12 @@ export function createSend(deps: {
         : await transport.send(credentials === undefined ? request : { ...request, credentials }, signal);
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
     const made = { cycle, number, startedAt, durationMs };
-    if (reply.kind === "error") return { reply, attempt: { ...made, error: reply.error, detail: reply.detail } };
-    if (reply.kind === "unavailable") return { reply, attempt: { ...made, error: "connect", detail: reply.detail } };
+    if (reply.kind !== "response") {
+      // Masked before it is cut: no mask knows a secret of which the cut leaves a part.
+      const detail = hide(reply.detail).slice(0, LONGEST_DETAIL);
+      const error = reply.kind === "error" ? reply.error : "connect";
+      return { reply: { ...reply, detail }, attempt: { ...made, error, detail } };
+    }
     const attempt: Attempt =
       reply.excerpt.length === 0
         ? { ...made, statusCode: reply.status }

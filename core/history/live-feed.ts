@@ -22,7 +22,9 @@ export interface LiveFeed {
   listen(keyId: string, send: (message: FeedMessage) => void, since?: number): () => void;
   /** Whether something may have happened on a key at that time or later. */
   happened(keyId: string, since: number): boolean;
-  /** An event was stored. */
+  /** Notes that something happens on a key. @returns whether somebody listens to it, and so is to be told what */
+  hears(keyId: string): boolean;
+  /** An event was stored. Called when `hears` says so, as `attempted` is. */
   accepted(event: RelayEvent): void;
   /** An attempt was made, and its outcome stored. */
   readonly attempted: AttemptObserver;
@@ -40,10 +42,11 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
   let next = 0;
   const beganAt = now();
 
-  function note(keyId: string): void {
+  function hears(keyId: string): boolean {
     keys[next] = keyId;
     times[next] = now();
     next = (next + 1) % NOTED;
+    return listeners.has(keyId);
   }
 
   /** Where the oldest note is as young as that, there may have been others before it. */
@@ -58,6 +61,7 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
 
   return {
     happened,
+    hears,
     listen(keyId, one, since) {
       let ofKey = listeners.get(keyId);
       if (ofKey === undefined) listeners.set(keyId, (ofKey = new Set()));
@@ -70,8 +74,6 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
     },
     accepted(event) {
       const { id, type, keyId, createdAt, acceptedAt } = event;
-      note(keyId);
-      if (!listeners.has(keyId)) return;
       send(keyId, {
         event: "event",
         data: {
@@ -85,8 +87,6 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
       });
     },
     attempted(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
-      note(sub.keyId);
-      if (!listeners.has(sub.keyId)) return;
       send(sub.keyId, {
         event: "attempt",
         data: {
@@ -107,8 +107,7 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
       });
     },
     changed(keyId, id) {
-      note(keyId);
-      send(keyId, { event: "subscription", data: { id } });
+      if (hears(keyId)) send(keyId, { event: "subscription", data: { id } });
     },
   };
 }

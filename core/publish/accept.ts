@@ -30,7 +30,6 @@ import {
   repeatedIdsWithin,
   type StoredAnswer,
 } from "./idempotency.ts";
-import { rememberedSet } from "../records/remembered-set.ts";
 import { createSnapshots, type Fanout } from "../records/snapshots.ts";
 import { commitOnce } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
@@ -40,10 +39,11 @@ export type { Operational } from "./operational.ts";
 interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
-  /** The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes. */
-  readonly events?: () => readonly string[] | undefined;
-  /** Judges data by the schemas of the config as they are now; `undefined`: no type has one. */
-  readonly checks?: () => EventCheck | undefined;
+  /**
+   * What may be published, read anew for each event: the names of the catalogue (`undefined`: every well-formed one), and what
+   * judges data by the schemas of the config (`undefined`: no type has one).
+   */
+  readonly catalogue?: { readonly names: ReadonlySet<string> | undefined; readonly checks?: EventCheck | undefined };
   readonly metrics: Metrics;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
@@ -72,8 +72,7 @@ const keyOf = ({ keyId }: ParsedEvent): string => keyId;
 const ROUNDS = 8;
 
 export function createPublisher(deps: PublisherDeps): Publisher {
-  const { storage, subscriptionCache, clock, metrics } = deps;
-  const catalogue = rememberedSet(() => deps.events?.());
+  const { storage, subscriptionCache, clock, metrics, catalogue } = deps;
   /** Judges what is remembered for a day: a wall clock that is set forwards must not make a repeat a new event. */
   const cautiousNow = createCautiousNow(clock);
   const mint = ordinals(() => clock.now());
@@ -94,7 +93,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const drafts = await parseEvents(publications, catalogue(), deps.checks?.());
+      const drafts = await parseEvents(publications, catalogue?.names, catalogue?.checks);
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));

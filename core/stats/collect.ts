@@ -68,7 +68,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
   /** What was counted since the last write on keys for which there is no room. */
-  let others = tally.newBucket();
+  let others = newLive(0);
   const rows = createRollups(deps);
   let flushedAt = clock.now();
   let settledAt = flushedAt;
@@ -78,14 +78,14 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   let running: Promise<void> | undefined;
   let flushing: Promise<void> = Promise.resolve();
 
-  function of(keyId: string): StatsBucket {
-    let one = live.get(keyId);
-    if (one === undefined) {
-      if (live.size >= MOST_KEYS) return others;
-      live.set(keyId, (one = newLive(flushedAt)));
-    }
-    return one.delta;
+  /** Returns what counts a key that is not in memory. */
+  function made(keyId: string): Live {
+    const one = live.size < MOST_KEYS ? newLive(flushedAt) : others;
+    if (one !== others) live.set(keyId, one);
+    return one;
   }
+
+  const of = (keyId: string): StatsBucket => (live.get(keyId) ?? made(keyId)).delta;
 
   /** Moves what was counted since the last call to the buckets of that time. @returns whether an hour began for it */
   function settle(keyId: string, one: Live, at: number): boolean {
@@ -162,8 +162,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         // Many keys make many rows: give other work a turn in between.
         if (++done % SLICE === 0) await rows.write();
       }
-      tally.addSums(whole.delta, others, EVERY);
-      others = tally.newBucket();
+      tally.addSums(whole.delta, others.delta, EVERY);
+      others = newLive(0);
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
       await rows.write();
       for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(STATS.under({ keyId, grain }));
@@ -195,8 +195,9 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     pending,
     flush,
     accepted({ keyId, subscriptionIds }) {
-      of(keyId).accepted++;
-      matched(keyId, subscriptionIds);
+      const { delta } = live.get(keyId) ?? made(keyId);
+      delta.accepted++;
+      for (const id of subscriptionIds) (tally.countsOf(delta, id)[tally.MATCHED] as number)++;
     },
     matched,
     filtered(keyId, subscriptionIds) {
@@ -207,11 +208,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       for (const id of subscriptionIds) tally.bump(tally.countsOf(of(keyId), id), tally.FAILED);
     },
     attempted(sub, _delivery, attempt, outcome) {
-      const counts = tally.countsOf(of(sub.keyId), sub.id);
-      tally.bump(counts, tally.ATTEMPTED);
+      const counts = tally.countsOf((live.get(sub.keyId) ?? made(sub.keyId)).delta, sub.id);
+      (counts[tally.ATTEMPTED] as number)++;
       tally.addLatency(counts, latencyCell(attempt.durationMs));
-      if (outcome.kind === "delivered") tally.bump(counts, tally.DELIVERED);
-      else if (outcome.kind !== "retry") tally.bump(counts, tally.FAILED);
+      if (outcome.kind !== "retry") (counts[outcome.kind === "delivered" ? tally.DELIVERED : tally.FAILED] as number)++;
     },
     refused(code, keyId) {
       const i = tally.REFUSALS.indexOf(code);

@@ -19,8 +19,15 @@ interface UrlGuard {
 
 const HTTPS_PORT = 443;
 
-/** Returns a check that asks the URL's transport; a scheme or a named connection that no transport serves is refused. */
-export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<CheckedUrl> {
+/**
+ * Returns a check that asks the URL's transport; a scheme or a named connection that no transport serves is refused.
+ * @param hide masks secrets in what a transport says
+ */
+export function checkUrl(
+  transports: readonly Transport[],
+  guard: UrlGuard,
+  hide: (text: string) => string = String,
+): (url: string) => Promise<CheckedUrl> {
   const transportOf = chooseTransport(transports);
   return async (url) => {
     const scheme = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
@@ -29,7 +36,7 @@ export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (ur
     if (transport.problems === undefined)
       return await guard.register(url, { scheme, port: transport.defaultPort ?? HTTPS_PORT });
     const message = await transport.problems(url);
-    return message === undefined ? { ok: true, href: url } : refused(message);
+    return message === undefined ? { ok: true, href: url } : refused(hide(message));
   };
 }
 

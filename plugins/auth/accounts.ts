@@ -1,5 +1,6 @@
 /** Authenticates with accounts of the relay's own: passwords and second factors. The default, as it needs nothing else. */
 import { must, optional, optionProblems, whole } from "../../core/ports/options.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { openUsers } from "./accounts/open-users.ts";
@@ -22,7 +23,7 @@ const SESSION_MS = 43_200_000;
  * add`.
  */
 export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & AccountKeeper {
-  return {
+  return own({
     kind: "auth",
     name: "accounts",
     problems: optionProblems<AccountsOptions>(options, {
@@ -37,7 +38,7 @@ export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & 
       const show = process.stderr.isTTY ? { show: (line: string) => void process.stderr.write(line) } : {};
       return openAccounts(ctx, { tokenMs, sessionMs, ...(origin === undefined ? {} : { origin }), ...show });
     },
-  };
+  });
 }
 
 const isOrigin = (given: unknown): boolean => typeof given === "string" && URL.parse(given)?.origin === given;

@@ -2,7 +2,8 @@
 import { createSecretKey } from "node:crypto";
 import type { Auth } from "../../core/ports/auth.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
-import { StartError, refuseOptions } from "../../core/model/errors.ts";
+import { own } from "../../core/ports/own-plugins.ts";
+import { StartError } from "../../core/model/errors.ts";
 import { fetchedKeys, fixedKeys, type KeySet, singleKey } from "./jwt/key-set.ts";
 import {
   CLOCK_TOLERANCE_MS,
@@ -28,14 +29,13 @@ interface JwtPlugin extends Plugin<"auth", Auth> {
  */
 export function jwt(options: JwtOptions): JwtPlugin {
   const problems = jwtProblems(options);
-  return {
+  return own({
     kind: "auth",
     name: "jwt",
     options,
     problems,
     secrets: problems.length === 0 ? { secret: options.secret } : {},
     async setup(ctx) {
-      refuseOptions(problems);
       const { algorithms, issuer, audience, typ } = options;
       const { maxTokenAgeMs = MAX_TOKEN_AGE_MS, clockToleranceMs = CLOCK_TOLERANCE_MS } = options;
       const keyring = openKeyring(options, ctx);
@@ -54,7 +54,7 @@ export function jwt(options: JwtOptions): JwtPlugin {
       });
       return { authenticate: (request) => judge(request.header("authorization")), ready: keyring.ready };
     },
-  };
+  });
 }
 
 function openKeyring({ secret, publicKey, keys, jwksUrl }: JwtOptions, ctx: PluginContext): KeySet {

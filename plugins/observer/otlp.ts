@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { VERSION } from "../../core/model/version.ts";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import { isNamed, readSettings, type Environment, type OtlpOptions } from "./otlp/settings.ts";
 
 export type { OtlpOptions } from "./otlp/settings.ts";
@@ -19,7 +20,7 @@ const FLUSH_MS = 500;
  */
 export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
   const settings = readSettings(options ?? {}, options?.env ?? process.env);
-  return {
+  return own({
     kind: "observer",
     name: "otlp",
     ...(typeof settings === "object" && "message" in settings && { problems: [settings] }),
@@ -39,7 +40,7 @@ export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
       const tracing = createTracing({ sampling: settings, clock, take: exporter.take });
       return { ...tracing, dispose: () => exporter.close(FLUSH_MS) };
     },
-  };
+  });
 }
 
 /** The observer that the environment asks for; `undefined` where it names no collector, or switches traces off. */

@@ -1,9 +1,9 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
 import { isAsync, NOT_ASYNC } from "../../core/lib/at-once.ts";
-import { refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import { inside, must, optionProblems, text, type Rule } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { Source } from "../../core/ports/source.ts";
 import type { CronOptions, Schedule } from "./cron/ticking.ts";
 import { MESSAGE } from "./messages/plugin.ts";
@@ -35,16 +35,15 @@ export function cron(options: CronOptions): Plugin<"source", Source> {
 /** @param schedule for tests, which cannot wait for a time of day */
 export function cronOn(options: CronOptions, schedule?: Schedule): Plugin<"source", Source> {
   const problems = optionProblems<CronOptions>(options, { schedule: SCHEDULE, event, name: MESSAGE.name });
-  return {
+  return own({
     kind: "source",
     name: typeof options?.name === "string" ? options.name : "cron",
     ownName: true,
     problems,
     ...(problems.length === 0 && { schedules: { schedule: options.schedule } }),
     async setup(ctx) {
-      refuseOptions(problems);
       const { startCron } = await import("./cron/ticking.ts");
       return startCron(ctx, options, schedule);
     },
-  };
+  });
 }

@@ -4,8 +4,8 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { refuseOptions } from "../../core/model/errors.ts";
 import { must, optional, optionProblems, text } from "../../core/ports/options.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 
@@ -28,7 +28,7 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
     dir: text("a folder"),
     rescanMs: optional(must("must be 100 to 3600000", (ms) => typeof ms === "number" && ms >= 100 && ms <= 3_600_000)),
   });
-  return {
+  return own({
     kind: "source",
     name: "spool",
     problems,
@@ -37,9 +37,8 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
       return existsSync(dir) ? [] : [{ path: "dir", message: `is not there yet and is made at the start: ${dir}` }];
     },
     async setup(ctx) {
-      refuseOptions(problems);
       const { startSpool } = await import("./spool/source.ts");
       return startSpool(ctx, options);
     },
-  };
+  });
 }

@@ -1,8 +1,8 @@
 /** `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal. */
 import { join, resolve } from "node:path";
-import { refuseOptions } from "../../core/model/errors.ts";
 import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 
@@ -29,12 +29,11 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
     perFolder: optional(whole(2, 1_000_000)),
     dir: optional(text("a folder")),
   });
-  return {
+  return own({
     kind: "storage",
     name: "filesystem",
     problems,
     async setup(ctx) {
-      refuseOptions(problems);
       if (options.perFolder !== undefined) ctx.log.warn("perFolder of filesystem() has no effect any more; remove it");
       const dir = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
       // Loaded here, as most relays use another storage.
@@ -46,5 +45,5 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
         throw error;
       }
     },
-  };
+  });
 }

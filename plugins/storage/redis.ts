@@ -1,5 +1,6 @@
 /** `redis({ url | sentinels | cluster, prefix })` lets several nodes run as one relay. */
 import type { Plugin } from "../../core/ports/plugin.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { connection } from "./redis/connect.ts";
 import { LEASE_MS, problemsOf, type RedisOptions } from "./redis/options.ts";
@@ -29,7 +30,7 @@ export function redisAt(
   now: Now,
   connect?: typeof connection,
 ): Plugin<"storage", Storage> & { readonly shared: true } {
-  return {
+  return own({
     kind: "storage",
     name: "redis",
     shared: true,
@@ -38,5 +39,5 @@ export function redisAt(
     leaseMs: options.leaseMs ?? LEASE_MS,
     // Loaded here, as most relays use another storage.
     setup: async (ctx) => (await import("./redis/open.ts")).open(options, ctx, now, connect),
-  };
+  });
 }

@@ -1,10 +1,11 @@
 /** `sqlite()` is the embedded default: one file, one writing thread, every commit synced before it resolves. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { refuseOptions, StorageError } from "../../core/model/errors.ts";
+import { StorageError } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
@@ -38,7 +39,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
   const readsKiB = Math.min(READS_KIB, cacheKiB >> 1);
   const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>
     dir === undefined ? dataDir : resolve(configDir, dir);
-  return {
+  return own({
     kind: "storage",
     name: "sqlite",
     problems,
@@ -51,7 +52,6 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
       };
     },
     async setup(ctx) {
-      refuseOptions(problems);
       const { clock, metrics } = ctx;
       const folder = folderOf(ctx);
       makeDurableFolder(folder);
@@ -101,7 +101,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         throw await nameFullDisk(error, folder);
       }
     },
-  };
+  });
 }
 
 /** Returns the error of a start, with the likely cause where the disk is full: SQLite speaks of an I/O error then. */

@@ -1,5 +1,6 @@
 /** The https transport sends one POST over HTTP/1.1 or HTTP/2 and TLS through the guarded connector. */
 import { flag, optional, optionProblems, whole } from "../../core/ports/options.ts";
+import { own } from "../../core/ports/own-plugins.ts";
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
@@ -64,55 +65,56 @@ interface HttpsPlugin extends Plugin<"transport", Transport> {
  * written is replaced by a new one; so is an HTTP/2 connection whose receiver says that it has not processed the request.
  * In all other cases, once anything was written, a failure is a `reset`, and the retry policy decides.
  */
-export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
-  kind: "transport",
-  name: "https",
-  problems: optionProblems<HttpsOptions>(options, {
-    keepAliveMs: optional(whole(0)),
-    maxIdle: optional(whole(0)),
-    maxAgeMs: optional(whole(0)),
-    http2: optional(flag),
-    hosts: hostProblems,
-    proxy: PROXY,
-  }),
-  secrets: { proxy: options?.proxy },
-  about: aboutOf(options ?? {}),
-  reach: (ctx) => reach(options, ctx),
-  fileProblems: (configDir) => hostFileProblems(options?.hosts, configDir),
-  setup: async (ctx) => {
-    const { clock } = ctx;
-    const { connect, hosts, readiness } = reach(options, ctx);
-    const { default: Client } = await import("undici/lib/dispatcher/client.js");
-    const { connect: connectHttp2 } = await import("node:http2");
-    const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000, http2 = false } = options;
-    const deadlines = new Deadlines(clock);
-    const kept = { keepAliveMs, maxIdle, maxAgeMs };
-    const connections = new Connections({ Client, clock, connect, hosts, http2, connectHttp2, deadlines, ...kept });
-    // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
-    const uncalled = new AbortController().signal;
-    const tokens = new Tokens(clock, (request) => new Exchange(request, uncalled, shared, BODY_BYTES).start());
-    const shared: Shared = { connections, deadlines, tokens };
-    return {
-      schemes: ["https"],
-      takesCredentials: true,
-      keepsBody: true,
-      ...(readiness && { readiness }),
-      send: (request, signal) => {
-        if (signal.aborted) return Promise.reject(signal.reason);
-        return new Exchange(request, signal, shared).start();
-      },
-      forget: (subscriptionId) => {
-        tokens.forget(subscriptionId);
-        connections.forget(subscriptionId);
-        connections.forget(tokenPlace(subscriptionId));
-      },
-      dispose: async () => {
-        deadlines.dispose();
-        await connections.dispose();
-      },
-    };
-  },
-});
+export const https = (options: HttpsOptions = {}): HttpsPlugin =>
+  own({
+    kind: "transport",
+    name: "https",
+    problems: optionProblems<HttpsOptions>(options, {
+      keepAliveMs: optional(whole(0)),
+      maxIdle: optional(whole(0)),
+      maxAgeMs: optional(whole(0)),
+      http2: optional(flag),
+      hosts: hostProblems,
+      proxy: PROXY,
+    }),
+    secrets: { proxy: options?.proxy },
+    about: aboutOf(options ?? {}),
+    reach: (ctx) => reach(options, ctx),
+    fileProblems: (configDir) => hostFileProblems(options?.hosts, configDir),
+    setup: async (ctx) => {
+      const { clock } = ctx;
+      const { connect, hosts, readiness } = reach(options, ctx);
+      const { default: Client } = await import("undici/lib/dispatcher/client.js");
+      const { connect: connectHttp2 } = await import("node:http2");
+      const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000, http2 = false } = options;
+      const deadlines = new Deadlines(clock);
+      const kept = { keepAliveMs, maxIdle, maxAgeMs };
+      const connections = new Connections({ Client, clock, connect, hosts, http2, connectHttp2, deadlines, ...kept });
+      // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
+      const uncalled = new AbortController().signal;
+      const tokens = new Tokens(clock, (request) => new Exchange(request, uncalled, shared, BODY_BYTES).start());
+      const shared: Shared = { connections, deadlines, tokens };
+      return {
+        schemes: ["https"],
+        takesCredentials: true,
+        keepsBody: true,
+        ...(readiness && { readiness }),
+        send: (request, signal) => {
+          if (signal.aborted) return Promise.reject(signal.reason);
+          return new Exchange(request, signal, shared).start();
+        },
+        forget: (subscriptionId) => {
+          tokens.forget(subscriptionId);
+          connections.forget(subscriptionId);
+          connections.forget(tokenPlace(subscriptionId));
+        },
+        dispose: async () => {
+          deadlines.dispose();
+          await connections.dispose();
+        },
+      };
+    },
+  });
 
 function aboutOf({ http2, proxy }: HttpsOptions): string | undefined {
   const set = [http2 === true ? "HTTP/2 where offered" : undefined, proxyOption(proxy)];

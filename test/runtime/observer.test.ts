@@ -2,8 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { ObserverPlugin } from "../../core/ports/plan.ts";
-import { createObservers, wrapped } from "../../core/runtime/compose/observers.ts";
-import { quietLog } from "../support/quiet.ts";
+import { acceptedBy, attemptedBy, refusedBy, wrapped } from "../../core/runtime/compose/observers.ts";
+import { createIncidents } from "../../core/runtime/plugin/incidents.ts";
+import { createWalls } from "../../core/runtime/plugin/wall.ts";
+import { walledObserver } from "../../core/runtime/plugin/walled.ts";
+import { testClock } from "../support/clock.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { replied, testPath } from "../support/path.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
@@ -32,7 +36,7 @@ const plugin = (name: string, observer: Observer): ObserverPlugin => ({
 describe("an observer", () => {
   it("hears of each event once it is stored, and of each attempt with its outcome", async () => {
     const { heard, observer } = diary();
-    await using test = await testPath({ observers: [{ name: "diary", observer }] });
+    await using test = await testPath({ observers: [observer] });
     test.answers = [replied(500)];
     await test.subscribe();
     await test.start();
@@ -49,35 +53,27 @@ describe("an observer", () => {
     const fails = (): never => {
       throw new Error("broken");
     };
-    const failed: string[] = [];
-    const note = (hook: string): void => void failed.push(hook);
+    const [clock, metrics, log] = [testClock(), quietMetrics(), quietLog()];
+    const wall = createWalls(clock, createIncidents({ clock, log, metrics }))({ kind: "observer", name: "broken" });
     const { heard, observer } = diary();
-    const all = createObservers(quietLog());
-    all.connect([
-      {
-        name: "broken",
-        observer: { accepted: fails, attempted: () => Promise.reject(new Error("broken")) as never, refused: fails },
-        note,
-      },
-      { name: "diary", observer },
-    ]);
-    for (let i = 0; i < 2; i++) all.accepted({ type: "a:b" } as never);
-    all.attempted({} as never, { status: "delivered" } as never, { number: 1 } as never, { kind: "delivered" });
-    all.refused("BURST_EXCEEDED", undefined);
+    const late = async (): Promise<never> => fails();
+    const broken = walledObserver({ accepted: fails, attempted: late as () => never, refused: fails }, wall);
+    const own = { put: () => undefined, hears: () => false, accepted() {}, attempted() {}, refused() {} };
+    const parts = { eventCache: own, circuitBreaker: own, liveFeed: own, statsCollector: own };
+    const all = { ...parts, observers: [broken, observer] };
+    for (let i = 0; i < 2; i++) acceptedBy(all)({ type: "a:b" } as never);
+    attemptedBy(all)({} as never, { status: "delivered" } as never, { number: 1 } as never, { kind: "delivered" });
+    refusedBy(all)("BURST_EXCEEDED", undefined);
     expect(heard).toHaveLength(4);
-    await Promise.resolve();
-    expect(failed.toSorted()).toEqual(["accepted", "accepted", "attempted", "refused"]);
+    const failures = ["accepted", "attempted", "refused"].map((hook) => `plugin_faults broken ${hook}`);
+    await expect.poll(() => failures.map((name) => metrics.counted.get(name))).toEqual([2, 1, 1]);
   });
 
   it("wraps within the observers that stand before it", () => {
     const adds = (name: string): Observer => ({
       wrapAccept: (next) => (request) => next({ ...request, source: request.source + name }),
     });
-    const observers = [
-      { name: "a", observer: adds("a") },
-      { name: "none", observer: {} },
-      { name: "b", observer: adds("b") },
-    ];
+    const observers = [adds("a"), {}, adds("b")];
     const seen: string[] = [];
     const accept = wrapped(
       observers,

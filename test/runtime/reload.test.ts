@@ -36,9 +36,9 @@ describe("a reload", () => {
     expect(reload(structuredClone(PLAN))).toEqual([]);
     // A transform may be another function under the same name.
     expect(said.splice(0)).toEqual(["slack"]);
-    expect(catalogue.now()).toBe(PLAN.events);
+    expect(catalogue.events).toBe(PLAN.events);
     expect(reload({ ...PLAN, events: undefined, log: { level: "debug" } })).toEqual(["events", "log"]);
-    expect(catalogue.now()).toBeUndefined();
+    expect(catalogue.events).toBeUndefined();
     expect(reload({ ...PLAN, limits: {} })).toEqual(["limits", "events", "log"]);
     expect(said).toEqual(["slack", "debug", "limits 0 false", "slack", "info"]);
   });
@@ -58,12 +58,12 @@ describe("schemas of event types that a reload brings", () => {
     const catalogue = createCatalogue(types("first"), old, compile, quietLog());
     catalogue.replace(types("second"));
     catalogue.replace(types("third"));
-    expect(catalogue.types()).toMatchObject({ a: { description: "third" } });
-    expect(catalogue.checks()).toBe(old);
+    expect(catalogue.types).toMatchObject({ a: { description: "third" } });
+    expect(catalogue.checks).toBe(old);
     compiling[1]?.(late);
     compiling[0]?.(early);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(catalogue.checks()).toBe(late);
+    expect(catalogue.checks).toBe(late);
   });
 
   it("leave the old ones in place when they cannot be compiled, and that is logged", async () => {
@@ -72,7 +72,7 @@ describe("schemas of event types that a reload brings", () => {
     const catalogue = createCatalogue(types("first"), old, () => Promise.reject(new Error("no")), log);
     catalogue.replace(types("second"));
     await new Promise((resolve) => setImmediate(resolve));
-    expect(catalogue.checks()).toBe(old);
+    expect(catalogue.checks).toBe(old);
     expect(JSON.stringify(log.lines)).toContain("schemas of event types are refused");
   });
 });

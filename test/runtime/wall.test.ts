@@ -36,7 +36,7 @@ const REQUEST: TransportRequest = {
 function transportOf(over: Partial<Transport>) {
   const around = surroundings();
   const port = { schemes: ["wild"], send: () => Promise.resolve(OK), dispose: () => Promise.resolve(), ...over };
-  const transport = walledTransport(port, around.wallOf(plugin("transport")), (text) => text);
+  const transport = walledTransport(port, around.wallOf(plugin("transport")));
   const send = (signal = new AbortController().signal, request = REQUEST) => transport.send(request, signal);
   return { ...around, transport, send };
 }
@@ -81,7 +81,7 @@ describe("a transport that", () => {
     const jumping = { ...clock, monotonic: () => clock.monotonic() + stoodStill };
     const port = { schemes: ["wild"], send: () => answer.promise, dispose: () => Promise.resolve() };
     const wall = createWalls(jumping, incidents)(plugin("transport"));
-    const transport = walledTransport(port, wall, (text) => text);
+    const transport = walledTransport(port, wall);
     const sent = transport.send(REQUEST, new AbortController().signal);
     await clock.whenSleeping();
     // One tick finds a minute gone: the transport gets the next turns to answer.
@@ -438,5 +438,24 @@ describe("a storage that does not answer", () => {
     void storage.queue.wake(new AbortController().signal);
     await clock.advance(200_000);
     expect(calls()).toEqual([]);
+  });
+});
+
+describe("a plug-in of the package itself", () => {
+  it("is called directly; a copy of it is the operator's", async () => {
+    const { wallOf } = surroundings();
+    const keeper = memory();
+    const storage = await keeper.setup(await testContext(keeper));
+    expect(walledStorage(storage, wallOf(keeper))).toBe(storage);
+    expect(walledStorage(storage, wallOf({ ...keeper }))).not.toBe(storage);
+  });
+
+  it("is waited for to stop no longer than another one", async () => {
+    const { wallOf, clock, log } = surroundings();
+    const source = walledSource(idleSource({ stop: never }), { ...wallOf(plugin("source")), own: true });
+    const stopping = source.stop(1_000);
+    await clock.advance(1_000);
+    await stopping;
+    expect(log.lines[0]?.fields).toMatchObject({ action: "stop", error: "Error: not done within 1000 ms" });
   });
 });

@@ -54,3 +54,12 @@ describe("a URL of a scheme that the guard does not speak", () => {
     });
   });
 });
+
+describe("what a transport says of a URL", () => {
+  it("is shown without the secrets of the config", async () => {
+    const guard = createGuard({ allow: [], ports: [443], clock: testClock() });
+    const hide = (text: string): string => text.replaceAll("hunter2", "[masked]");
+    const check = checkUrl([transport({ problems: () => "the bus refuses hunter2" })], guard, hide);
+    expect(await check("nats://bus/a")).toMatchObject({ ok: false, message: "the bus refuses [masked]" });
+  });
+});

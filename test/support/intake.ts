@@ -71,7 +71,7 @@ export function desk({
       subscriptionCache: { of },
       clock,
       maxPending: 0,
-      events: () => events,
+      catalogue: { names: events && new Set(events) },
       ...options,
       log,
       metrics,

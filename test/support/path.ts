@@ -7,7 +7,7 @@ import type { Reply, Transport, TransportRequest } from "../../core/ports/transp
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { composePath, type DeliveryPath } from "../../core/runtime/compose/path.ts";
-import type { NamedObserver } from "../../core/runtime/compose/observers.ts";
+import type { Observer } from "../../core/ports/observer.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -32,7 +32,7 @@ export interface PathOptions {
   readonly log?: Log;
   readonly metrics?: Metrics;
   readonly fanout?: Partial<FanoutBounds>;
-  readonly observers?: readonly NamedObserver[];
+  readonly observers?: readonly Observer[];
   /** Most subscriptions of one key. @default 50 */
   readonly perKey?: number;
   readonly transforms?: Transforms;

@@ -136,7 +136,7 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
     maxBodyBytes: plan.intake.maxBodyBytes,
     trail: path.auditTrail.refused,
     trustedProxies: plan.server.trustedProxies,
-    refused: path.observer.refused,
+    refused: path.refused,
   };
   return { ports, path, jobs, gateway, app, readiness };
 }
@@ -176,12 +176,9 @@ async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
 async function startSources(plan: Plan, { ports, path }: Built): Promise<void> {
   const { publisher, storage } = path;
   const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
-  const info: SourceInfo = Object.freeze({
-    get durability() {
-      return storage.durability;
-    },
-    admit: publisher.admit,
-  });
+  // As the storage declares it: one that may change is read anew each time.
+  const durability = Object.getOwnPropertyDescriptor(storage, "durability") as PropertyDescriptor;
+  const info = Object.freeze(Object.defineProperty({ admit: publisher.admit }, "durability", durability)) as SourceInfo;
   for (const [i, source] of ports.sources.entries())
     await startOf(plan.sources[i] as SourcePlugin, async () => source?.start(accept, info), ports.starting);
 }

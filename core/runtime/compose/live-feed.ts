@@ -1,30 +1,18 @@
 /**
- * Composes the live feed: changes of subscriptions reach it from the storage, whichever node made them, and what other
- * threads of this process do reaches it over a broadcast channel, while somebody listens.
+ * Composes the live feed: what other threads of this process do reaches it over a broadcast channel, while somebody
+ * listens.
  */
 import { BroadcastChannel } from "node:worker_threads";
 import { createFeed, type FeedMessage, type LiveFeed } from "../../history/live-feed.ts";
-import { SUBSCRIPTION } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Storage } from "../../ports/storage.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 
-export function watchedFeed(deps: {
-  readonly storage: Pick<Storage, "watch">;
-  readonly clock: Pick<Clock, "now">;
-  readonly thread?: Pick<ThreadPlace, "index" | "feed">;
-}): LiveFeed {
-  const { storage, clock, thread } = deps;
+export function composeFeed(
+  clock: Pick<Clock, "now">,
+  thread: Pick<ThreadPlace, "index" | "feed"> | undefined,
+): LiveFeed {
   const own = createFeed(clock);
-  const feed = thread === undefined ? own : acrossThreads(own, thread);
-  storage.watch((keys) => {
-    for (const key of keys) {
-      if (!SUBSCRIPTION.has(key)) continue;
-      const { keyId, id } = SUBSCRIPTION.id(key);
-      feed.changed(keyId, id);
-    }
-  });
-  return feed;
+  return thread === undefined ? own : acrossThreads(own, thread);
 }
 
 /**

@@ -1,57 +1,61 @@
-/** Composes the observers of a relay: one list, called in its order when an event, an attempt or a refusal has happened. */
-import type { Observer } from "../../ports/observer.ts";
-import type { Log } from "../../ports/plugin.ts";
-import { isThenable } from "../plugin/wall.ts";
+/** Composes who hears of what happens: the relay's own parts, then the observers of plug-ins in their order. */
+import type { LiveFeed } from "../../history/live-feed.ts";
+import type { RelayEvent } from "../../model/event.ts";
+import type { AttemptObserver, Observer } from "../../ports/observer.ts";
+import type { StatsCollector } from "../../stats/collect.ts";
 
-export interface NamedObserver {
-  /** For the log. */
-  readonly name: string;
-  readonly observer: Observer;
-  /** Takes what a plug-in's observer throws; what one of the relay's own throws is logged. */
-  readonly note?: (hook: string, error: unknown) => void;
+interface Hearers {
+  readonly liveFeed: Pick<LiveFeed, "hears" | "accepted" | "attempted">;
+  readonly statsCollector: Pick<StatsCollector, "accepted" | "attempted" | "refused">;
+  /** Observers of plug-ins. */
+  readonly observers: readonly Observer[];
 }
 
-type Hook = "accepted" | "attempted" | "refused";
-
-interface Observers extends Required<Pick<Observer, Hook>> {
-  /** Sets the list. Called once, when all parts are composed: some of them are observers and report to the others. */
-  connect(observers: readonly NamedObserver[]): void;
+/** Returns what is called for each event right after its commit. */
+export function acceptedBy({
+  eventCache,
+  liveFeed,
+  statsCollector,
+  observers,
+}: Hearers & { eventCache: { put(event: RelayEvent): void } }): (event: RelayEvent) => void {
+  const others = observers.filter((one) => one.accepted !== undefined);
+  return (event) => {
+    eventCache.put(event);
+    if (liveFeed.hears(event.keyId)) liveFeed.accepted(event);
+    statsCollector.accepted(event);
+    for (const one of others) one.accepted?.(event);
+  };
 }
 
-/** What an observer throws stops neither the relay nor the next observer. */
-export function createObservers(log: Pick<Log, "warn">): Observers {
-  const lists: Record<Hook, NamedObserver[]> = { accepted: [], attempted: [], refused: [] };
+/** Returns what is called for each attempt after its outcome is stored. */
+export function attemptedBy({
+  circuitBreaker,
+  liveFeed,
+  statsCollector,
+  observers,
+}: Hearers & { circuitBreaker: { attempted: AttemptObserver } }): AttemptObserver {
+  const others = observers.filter((one) => one.attempted !== undefined);
+  return (sub, ...attempt) => {
+    circuitBreaker.attempted(sub, ...attempt);
+    if (liveFeed.hears(sub.keyId)) liveFeed.attempted(sub, ...attempt);
+    statsCollector.attempted(sub, ...attempt);
+    for (const one of others) one.attempted?.(sub, ...attempt);
+  };
+}
 
-  const logged = (plugin: string) => (_: string, error: unknown) =>
-    log.warn("an observer failed", { plugin, error: String(error) });
-
-  function call<Name extends Hook>(hook: Name, ...args: Parameters<Required<Observer>[Name]>): void {
-    for (const { name, observer, note = logged(name) } of lists[hook]) {
-      try {
-        const given: unknown = Reflect.apply(observer[hook] as (...all: unknown[]) => unknown, observer, args);
-        if (isThenable(given)) Promise.resolve(given).catch((error: unknown) => note(hook, error));
-      } catch (error) {
-        note(hook, error);
-      }
-    }
-  }
-
-  return {
-    connect(observers) {
-      for (const hook of ["accepted", "attempted", "refused"] as const)
-        lists[hook] = observers.filter(({ observer }) => observer[hook] !== undefined);
-    },
-    accepted: (...args) => call("accepted", ...args),
-    attempted: (...args) => call("attempted", ...args),
-    refused: (...args) => call("refused", ...args),
+/** Returns what is called for each request that is answered 429. */
+export function refusedBy({ statsCollector, observers }: Omit<Hearers, "liveFeed">): Required<Observer>["refused"] {
+  return (...refusal) => {
+    statsCollector.refused(...refusal);
+    for (const one of observers) one.refused?.(...refusal);
   };
 }
 
 /** `inner` in the wrappers of all observers; the first observer's is the outermost. */
 export function wrapped<Inner>(
-  observers: readonly NamedObserver[],
+  observers: readonly Observer[],
   wrapperOf: (observer: Observer) => ((next: Inner) => Inner) | undefined,
   inner: Inner,
 ): Inner {
-  return observers.reduceRight((next, { observer }) => wrapperOf(observer)?.call(observer, next) ?? next, inner);
+  return observers.reduceRight((next, observer) => wrapperOf(observer)?.call(observer, next) ?? next, inner);
 }

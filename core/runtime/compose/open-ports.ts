@@ -4,6 +4,7 @@ import { StartError } from "../../model/errors.ts";
 import { chooseTransport, twice } from "../../model/transport-choice.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
+import type { Observer } from "../../ports/observer.ts";
 import type { Log, Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
@@ -19,7 +20,6 @@ import * as walled from "../plugin/walled.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
 import { isFirst } from "../threads/node-thread.ts";
-import type { NamedObserver } from "./observers.ts";
 import { openSurroundings, type SetupContext } from "./surroundings.ts";
 
 /** Longest start of a plug-in other than the storage, which may have much to repair. */
@@ -91,15 +91,15 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
     return startOf(plugin, step, pluginStarting);
   };
 
-  const observers: NamedObserver[] = [];
+  const observers: Observer[] = [];
   for (const plugin of plan.observers) {
     const observer = await open(plugin, walled.walledObserver);
     closing.plugin(wallOf(plugin), () => observer.dispose?.());
-    observers.push({ name: plugin.name, observer, note: (...failed) => incidents.note(plugin, ...failed) });
+    observers.push(observer);
   }
   const transports: Transport[] = [];
   for (const plugin of plan.transports) {
-    const transport = await open(plugin, (opened, wall) => walled.walledTransport(opened, wall, hide));
+    const transport = await open(plugin, walled.walledTransport);
     closing.plugin(wallOf(plugin), () => transport.dispose());
     transports.push(transport);
   }
@@ -111,7 +111,7 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
   closing.add(() => rekey.stop());
   /** In the order of the plan; `undefined` for one that another thread runs. */
-  const sources: (walled.WalledSource | undefined)[] = [];
+  const sources: (walled.StoppedSource | undefined)[] = [];
   for (const plugin of plan.sources) {
     const source = await open(plugin, walled.walledSource);
     // Routes are served by every thread; a source without any takes events in once in a process.

@@ -3,7 +3,7 @@ import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/deliveries.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
-import { createEventCache, type EventCache } from "../../deliver/event-cache.ts";
+import { createEventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
 import { failureEvent } from "../../deliver/failure-event.ts";
 import { withFanouts } from "../../deliver/fanout-slots.ts";
@@ -18,10 +18,9 @@ import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
 import { ordinals } from "../../model/ids.ts";
-import { isFanoutQueue } from "../../model/schema.ts";
+import { isFanoutQueue, SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
 import type { Metrics } from "../../ports/plugin.ts";
-import type { Storage } from "../../ports/storage.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createNoticeWatch } from "../../publish/notice-watch.ts";
 import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
@@ -51,8 +50,8 @@ import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
 import { isFirst } from "../threads/node-thread.ts";
 import { transforming as createTransforming } from "../transforms/transforms.ts";
-import { watchedFeed } from "./live-feed.ts";
-import { createObservers, wrapped } from "./observers.ts";
+import { composeFeed } from "./live-feed.ts";
+import { acceptedBy, attemptedBy, refusedBy, wrapped } from "./observers.ts";
 import { portsOf, type GivenPorts, type PathPorts } from "./ports.ts";
 import { createCatalogue } from "./reload.ts";
 
@@ -74,15 +73,7 @@ export function composePath(given: GivenPorts): DeliveryPath {
   const sent = { ...published, ...composeSend(published) };
   const delivered = { ...sent, ...composeDeliver(sent) };
   const path = { ...delivered, ...composeRecords(delivered) };
-  // Two arrows lead back up, and both are drawn here. What happens is reported to parts that report to others themselves;
-  path.observer.connect([
-    { name: "event cache", observer: { accepted: path.eventCache.put } },
-    { name: "circuit breaker", observer: path.circuitBreaker },
-    { name: "live feed", observer: path.liveFeed },
-    { name: "stats", observer: path.statsCollector },
-    ...path.observers,
-  ]);
-  // and a changed subscription reaches the parts that were built from the subscriptions.
+  // One arrow leads back up: a changed subscription reaches the parts that were built from the subscriptions.
   path.cluster.setActions(clusterActions(path));
   return path;
 }
@@ -96,9 +87,18 @@ function composePublish(ports: PathPorts) {
   const damaged = createDamageReport(base);
   const subscriptionCache = createSubscriptionCache(storage, damaged);
   const recipients = createRecipients(storage);
-  const eventCache = watchedCache(storage);
-  const observer = createObservers(log);
-  const liveFeed = watchedFeed(ports);
+  const eventCache = createEventCache(storage);
+  const liveFeed = composeFeed(clock, ports.thread);
+  storage.watch((keys) => {
+    // What is erased leaves the cache, whichever node erased it.
+    const erased = erasedAmong(keys);
+    for (const ordinal of erased === "all" ? [undefined] : erased) eventCache.forget(ordinal);
+    for (const key of keys) {
+      if (!SUBSCRIPTION.has(key)) continue;
+      const { keyId, id } = SUBSCRIPTION.id(key);
+      liveFeed.changed(keyId, id);
+    }
+  });
   const waitingInAll = seldom(() => countWaiting(storage), clock);
   const statsCollector = createStatsCollector({
     ...base,
@@ -109,32 +109,21 @@ function composePublish(ports: PathPorts) {
       return ordered ? await countWaiting(storage, keyId, id) : 0;
     },
   });
+  const hearers = { eventCache, liveFeed, statsCollector, observers: ports.observers };
   const publisher = createPublisher({
     ...base,
     subscriptionCache,
-    events: catalogue.now,
-    checks: catalogue.checks,
+    catalogue,
     maxPending: plan.intake.maxPending,
     maxPendingPerKey: plan.intake.maxPendingPerKey,
     reserveBytes: plan.intake.reserveBytes,
     fanout: fanoutBounds,
-    accepted: observer.accepted,
+    accepted: acceptedBy(hearers),
     filtered: statsCollector.filtered,
     failed: statsCollector.failed,
   });
   const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
-  return { ...read, auditTrail, observer, liveFeed, statsCollector, publisher };
-}
-
-/** Returns a cache of events that what is erased leaves, whichever node erased it. */
-function watchedCache(storage: Storage): EventCache {
-  const cache = createEventCache(storage);
-  storage.watch((keys) => {
-    const erased = erasedAmong(keys);
-    if (erased === "all") cache.forget();
-    else for (const ordinal of erased) cache.forget(ordinal);
-  });
-  return cache;
+  return { ...read, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
 }
 
 /** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
@@ -143,7 +132,7 @@ function composeSend(above: Published) {
   const { catalogue, subscriptionCache, recipients, statsCollector, publisher, damaged } = above;
   const repeated = plan.signature.headers;
   const signer = createSigner({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
-  const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs });
+  const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs, hide: above.hide });
   const outermost = wrapped(above.observers, (one) => one.wrapSend, bare);
   const inFlight = createInFlight(outermost, clock);
   const { send } = inFlight;
@@ -153,11 +142,11 @@ function composeSend(above: Published) {
   const endings = createEndings({ storage, recipients, statsCollector, log, metrics });
   const subscriptions = createSubscriptions({
     ...{ storage, clock, metrics, keys, endings, repeated },
-    registerUrl: checkUrl(transports, above.guard),
+    registerUrl: checkUrl(transports, above.guard, above.hide),
     takesCredentials: takesCredentials(transports),
     retry: plan.retry,
     perKey: plan.subscriptions.perKey,
-    events: catalogue.now,
+    events: () => catalogue.events,
     transforms: () => transforms?.names() ?? [],
     abort: (id) => cluster.ask("stop", id),
     drain: (id) => cluster.announce("quiet", id),
@@ -171,7 +160,7 @@ function composeSend(above: Published) {
 /** Composes the way from a due delivery to its stored outcome. */
 function composeDeliver(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
-  const { observer, publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
+  const { publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
   const base = { storage, clock, log, metrics };
   const { queue } = storage;
   const { concurrency, perSubscription, holdMs } = plan.delivery;
@@ -200,7 +189,7 @@ function composeDeliver(above: Sent) {
     pauses: [retryAfter.admit, away.admit, circuitBreaker.admit],
     rateLimit: createRateLimit(clock, thread?.count).admit,
     left: circuitBreaker.left,
-    attempted: observer.attempted,
+    attempted: attemptedBy({ ...above, circuitBreaker }),
     failed: statsCollector.failed,
     failureEvent: failureEvent(publisher),
     // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.

@@ -7,6 +7,7 @@ import { container, instanceCachingFactory } from "tsyringe";
 import type { Guard } from "../../guard/index.ts";
 import { chooseTransport, type TransportChoice } from "../../model/transport-choice.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Observer } from "../../ports/observer.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -16,7 +17,6 @@ import { FANOUT_BOUNDS, type FanoutBounds } from "../../publish/write-event.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { Transforms } from "../transforms/transforms.ts";
-import type { NamedObserver } from "./observers.ts";
 
 export interface GivenPorts {
   readonly plan: Plan;
@@ -30,7 +30,9 @@ export interface GivenPorts {
   readonly storage: Storage;
   readonly transports: readonly Transport[];
   /** Observers of plug-ins. */
-  readonly observers: readonly NamedObserver[];
+  readonly observers: readonly Observer[];
+  /** Masks secrets in what people see. @default nothing is masked */
+  readonly hide?: (text: string) => string;
   readonly fanoutBounds?: FanoutBounds;
   /** Runs the transforms of the config; without it there are none. */
   readonly transforms?: Transforms | undefined;

@@ -1,5 +1,6 @@
 /** Says which parts of the relay are ready: asked at each probe, so every part answers from what it knows. */
 import type { HealthPart } from "../../api/resources/health.ts";
+import { within } from "../../lib/within.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
@@ -9,6 +10,8 @@ type Parts = Readonly<Record<string, HealthPart>>;
 /** Never rejects. */
 export type ReadParts = () => Promise<Parts>;
 
+/** Longest wait for the storage, ms. */
+const SOON_MS = 2_000;
 /** Longest state of a part. */
 const LONGEST = 200;
 
@@ -59,16 +62,13 @@ export async function readiness(
   thread?: ThreadPlace,
 ): Promise<Parts> {
   const { storage, auth } = ports;
-  const answering = await storage.status().then(
-    (): HealthPart => ({ ready: true }),
-    (): HealthPart => ({ ready: false, state: "does not answer" }),
-  );
+  const answers = await within(ports.starting.clock, SOON_MS, storage.status()).catch(() => false);
   const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
   const own = pluginParts(ports, plan);
   return {
     relay: { ready: state === "running", state },
     ...(thread && { threads: threadsPart(thread.state()) }),
-    storage: answering,
+    storage: answers ? { ready: true } : { ready: false, state: "does not answer" },
     auth: ready,
     ...(thread === undefined ? own : worstOf([own, thread.state().parts])),
   };

@@ -19,14 +19,15 @@ export const reloadable = ({ limits, abuse, events, eventTypes, transforms, log 
   transforms: Object.keys(transforms),
 });
 
-/** The event names that may be published now. */
+/** The event names that may be published now, all of them fields: each event reads them. */
 interface Catalogue {
   /** `undefined`: every well-formed name. The same list until it is replaced. */
-  readonly now: () => readonly string[] | undefined;
+  readonly events: readonly string[] | undefined;
+  readonly names: ReadonlySet<string> | undefined;
   /** What is known of the types, by name. The same object until it is replaced. */
-  readonly types: () => EventTypes | undefined;
+  readonly types: EventTypes | undefined;
   /** Judges data by the schemas of the types; `undefined`: no type is checked. */
-  readonly checks: () => EventCheck | undefined;
+  readonly checks: EventCheck | undefined;
   /** Names and types count at once. Their schemas follow when they are compiled; until then the old ones judge. */
   replace(next: Pick<Plan, "events" | "eventTypes">): void;
 }
@@ -41,24 +42,25 @@ export function createCatalogue(
   compile: (types: EventTypes | undefined) => Promise<EventCheck | undefined>,
   log: Log,
 ): Catalogue {
+  const read = ({ events, eventTypes: types }: typeof first) => ({ events, types, names: events && new Set(events) });
   let current = first;
-  let judge = checks;
-  return {
-    now: () => current.events,
-    types: () => current.eventTypes,
-    checks: () => judge,
-    replace(next) {
+  const catalogue = {
+    ...read(first),
+    checks,
+    replace(next: typeof first) {
       current = next;
+      Object.assign(catalogue, read(next));
       void compile(next.eventTypes).then(
         (made) => {
           // A later config is compiled on its own.
-          if (current === next) judge = made;
+          if (current === next) catalogue.checks = made;
         },
         (error: unknown) =>
           log.error("the schemas of event types are refused, the old ones hold", { error: String(error) }),
       );
     },
   };
+  return catalogue;
 }
 
 /**

@@ -72,8 +72,8 @@ function composeOperations(
     eraseEvent: path.eventErasure.erase,
     eraseKey: path.keyErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
-    events: path.catalogue.now,
-    types: path.catalogue.types,
+    events: () => path.catalogue.events,
+    types: () => path.catalogue.types,
     transforms: () => path.transforms?.names() ?? [],
     pausedMs: path.retryAfter.leftMs,
     // A message to the other nodes for each that is paused, and not for every recipient of a wide event.
@@ -167,7 +167,7 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
       if (plugin === undefined) throw error;
       ports.incidents.note(plugin, `describe ${method} ${at}`, error);
     },
-    types: path.catalogue.types,
+    types: () => path.catalogue.types,
     version: VERSION,
     repeated,
   });

@@ -19,47 +19,33 @@ export interface Incidents {
 /** An incident is shown in `/readyz` for this long, and logged again after it, ms. */
 const SHOWN_MS = 60_000;
 
-interface Noted {
-  readonly call: string;
-  readonly text: string;
-  /** Monotonic. */
-  at: number;
-  loggedAt: number;
-  count: number;
-}
-
 export function createIncidents(deps: {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Pick<Log, "error">;
   readonly metrics: Pick<Metrics, "count">;
 }): Incidents {
   const { clock, log, metrics } = deps;
-  // Plug-ins and their calls are few, so that this does not grow.
-  const noted = new Map<string, Map<string, Noted>>();
+  // By plug-in and call, the latest at the end. They are few, so that this does not grow.
+  const noted = new Map<string, { plugin: string; line: string; at: number; loggedAt: number; count: number }>();
 
   return {
     note({ kind, name }, call, error) {
       metrics.count("plugin_faults", { plugin: name, call });
       const plugin = `${kind}:${name}`;
-      const calls = noted.get(plugin) ?? new Map<string, Noted>();
-      noted.set(plugin, calls);
       const text = thrownText(error);
-      const now = clock.monotonic();
-      const before = calls.get(call);
-      const isNew = before === undefined || now - before.loggedAt >= SHOWN_MS;
-      const count = (before?.count ?? 0) + 1;
-      calls.set(call, { call, text, at: now, loggedAt: isNew ? now : before.loggedAt, count: isNew ? 0 : count });
+      const at = clock.monotonic();
+      const { loggedAt, count: before } = noted.get(`${plugin} ${call}`) ?? { loggedAt: -Infinity, count: 0 };
+      const isNew = at - loggedAt >= SHOWN_MS;
+      const line = `failed within the last minute: ${call}: ${text}`;
+      noted.delete(`${plugin} ${call}`);
+      const shown = isNew ? { loggedAt: at, count: 0 } : { loggedAt, count: before + 1 };
+      noted.set(`${plugin} ${call}`, { plugin, line, at, ...shown });
       // A line for each would bury the others: one a minute says how many came since.
-      if (isNew) log.error("a plug-in failed", { kind, plugin: name, action: call, error: text, count });
+      if (isNew) log.error("a plug-in failed", { kind, plugin: name, action: call, error: text, count: before + 1 });
     },
     recent() {
-      const lines = new Map<string, string>();
       const since = clock.monotonic() - SHOWN_MS;
-      for (const [plugin, calls] of noted) {
-        const latest = [...calls.values()].reduce((a, b) => (b.at >= a.at ? b : a));
-        if (latest.at > since) lines.set(plugin, `failed within the last minute: ${latest.call}: ${latest.text}`);
-      }
-      return lines;
+      return new Map([...noted.values()].filter(({ at }) => at > since).map(({ plugin, line }) => [plugin, line]));
     },
   };
 }

@@ -3,7 +3,7 @@ import { StartError, StorageError } from "../../model/errors.ts";
 import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Plugin } from "../../ports/plugin.ts";
-import { thrownMessage } from "./thrown.ts";
+import { thrownText } from "./thrown.ts";
 
 const EX_DATAERR = 65;
 const EX_UNAVAILABLE = 69;
@@ -37,7 +37,7 @@ export async function startOf<T>(
   try {
     return await inTime(Promise.resolve(step()), plugin, starting);
   } catch (cause) {
-    const why = thrownMessage(cause);
+    const why = thrownText(cause, false);
     const shown = hide(why);
     // The cause of a message that had to be masked is dropped: a stack would print it.
     const options = shown === why ? { cause } : {};

@@ -2,19 +2,10 @@
 
 const UNREADABLE = "something that cannot be read";
 
-/** Returns `TypeError: no such queue`. Never throws. */
-export function thrownText(thrown: unknown): string {
+/** Returns `TypeError: no such queue`, or the message alone. Never throws. */
+export function thrownText(thrown: unknown, named = true): string {
   try {
-    return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-  } catch {
-    return UNREADABLE;
-  }
-}
-
-/** Returns the message alone. Never throws. */
-export function thrownMessage(thrown: unknown): string {
-  try {
-    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+    return thrown instanceof Error ? `${named ? `${thrown.name}: ` : ""}${thrown.message}` : String(thrown);
   } catch {
     return UNREADABLE;
   }

@@ -1,21 +1,27 @@
 /**
- * The one wall between the relay and a plug-in: it names the plug-in whose call throws, or is not answered in time. It does not
- * judge what a plug-in answers: the suites of `relaybox/conformance` prove that.
+ * The one wall between the relay and a plug-in that the operator imports: it names the plug-in whose call throws, or is not
+ * answered in time. It does not judge what a plug-in answers: the suites of `relaybox/conformance` prove that, and of the
+ * package's own plug-ins all the rest.
  */
 import { Gone } from "../../api/http/body.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StartError, StorageError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
 import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { createDeadlines, type Deadlines } from "./deadlines.ts";
+import { isOwn } from "../../ports/own-plugins.ts";
 import type { Incidents, PluginName } from "./incidents.ts";
 import { thrownError } from "./thrown.ts";
 
 /** What the relay throws itself, through a plug-in, or what a storage throws by its port. */
 const OURS = [Problem, StorageError, ConflictError, LeaseLostError, DamagedRecordError, Gone];
+/** What a call gets beyond its time, so that its own deadline comes first, and so does an answer while the process stood still. */
+const SPARE_MS = 1_500;
+/** A call that may take as long as it takes is named each time that this has passed, ms. */
+const NAMED_MS = 30_000;
 
-interface How<T> {
-  /** Longest wait, ms. Without it a call that is not answered is named, again and again, and waited for. */
+/** How a call is made. */
+export interface How<T = unknown> {
+  /** Longest wait, ms; then the call never throws at once. Without it a call that is not answered is named again and again. */
   readonly ms?: number;
   /** After this aborts, the call ends soon. What it rejects with is no fault. */
   readonly signal?: AbortSignal;
@@ -27,79 +33,79 @@ interface How<T> {
 
 export interface Wall {
   readonly plugin: PluginName;
+  /** Whether it is the package's own, which is called directly, and only waited for to let go. */
+  readonly own: boolean;
   /** Calls the plug-in, at once and in time. What it throws is noted with its name, unless the relay itself threw it. */
   call<T>(name: string, work: () => T, how?: How<T>): T;
-  /** Calls the plug-in where nothing hangs on the answer. Never throws. */
-  tell(name: string, work: () => unknown): void;
   /** Waits for the plug-in to let go, so long and no longer. Never rejects. */
   end(name: string, ms: number, work: () => unknown): Promise<void>;
 }
 
-/** Returns what makes the wall of each plug-in. One timer serves all of them. */
-export function createWalls(clock: Clock, incidents: Incidents): (plugin: PluginName) => Wall {
-  const deadlines = createDeadlines(clock);
-  return ({ kind, name }) => wallOf({ kind, name }, { clock, incidents, deadlines });
-}
+/** Returns what makes the wall of each plug-in. */
+export const createWalls =
+  (clock: Clock, incidents: Incidents) =>
+  (plugin: PluginName): Wall => {
+    const { kind, name: called } = plugin;
+    const note = (call: string, error: unknown): void => incidents.note({ kind, name: called }, call, error);
 
-interface Around {
-  readonly clock: Clock;
-  readonly incidents: Incidents;
-  readonly deadlines: Deadlines;
-}
-
-function wallOf(plugin: PluginName, { clock, incidents, deadlines }: Around): Wall {
-  const note = (call: string, error: unknown): void => incidents.note(plugin, call, error);
-
-  function call<T>(name: string, work: () => T, how: How<T> = {}): T {
-    const { ms, signal, late } = how;
-    const failed = (error: unknown): Awaited<T> => {
-      if (OURS.some((one) => error instanceof one) || (signal?.aborted === true && error === signal.reason))
-        throw error;
-      note(name, error);
-      if (how.failed === undefined) throw thrownError(error);
-      return how.failed(thrownError(error));
-    };
-    try {
-      const given = work();
-      if (!isThenable(given)) return given;
-      const lateNow = (error: Error): Awaited<T> => {
-        if (late === undefined) throw error;
-        note(name, error);
-        return late();
-      };
-      const watched = { ms, signal, late: lateNow, waits: (error: Error) => note(name, error) };
-      return deadlines.bound(given as PromiseLike<Awaited<T>>, watched).catch(failed) as T;
-    } catch (error) {
-      return failed(error) as T;
-    }
-  }
-
-  return {
-    plugin,
-    call,
-    tell: (name, work) => void call(name, work, { failed: () => undefined }),
-    async end(name, ms, work) {
-      try {
-        if (await within(clock, ms, Promise.resolve(work()))) return;
-        note(name, new Error(`not done within ${Math.round(ms)} ms`));
-      } catch (error) {
-        note(name, error);
+    async function answered<T>(name: string, given: Promise<T>, { ms, signal, late }: How<T>): Promise<T> {
+      if (ms === undefined) {
+        while (!(await within(clock, NAMED_MS, given))) note(name, new Error(`no answer for ${NAMED_MS / 1_000} s`));
+        return await given;
       }
-    },
+      if ((await within(clock, ms, given, signal)) || (await within(clock, SPARE_MS, given))) return await given;
+      if (signal?.aborted) throw signal.reason;
+      const error = new Error(`no answer within ${ms} ms`);
+      if (late === undefined) throw error;
+      note(name, error);
+      return late();
+    }
+
+    function call<T>(name: string, work: () => T, how: How<T> = {}): T {
+      const { ms, signal } = how;
+      const failed = (error: unknown): Awaited<T> => {
+        if (OURS.some((one) => error instanceof one) || (signal?.aborted === true && error === signal.reason))
+          throw error;
+        note(name, error);
+        if (how.failed === undefined) throw thrownError(error);
+        return how.failed(thrownError(error));
+      };
+      try {
+        const given = ms === undefined ? work() : Promise.try(work);
+        if (!isThenable(given)) return given as T;
+        return answered(name, Promise.resolve(given) as Promise<Awaited<T>>, how as How<Awaited<T>>).catch(failed) as T;
+      } catch (error) {
+        return failed(error) as T;
+      }
+    }
+
+    return {
+      plugin,
+      own: isOwn(plugin),
+      call,
+      async end(name, ms, work) {
+        try {
+          if (await within(clock, ms, Promise.resolve(work()))) return;
+          note(name, new Error(`not done within ${Math.round(ms)} ms`));
+        } catch (error) {
+          note(name, error);
+        }
+      },
+    };
   };
-}
+
+type Members = Readonly<Record<string, unknown>> | undefined;
 
 /**
- * @param of what stands before the names of the methods: `queue.`
+ * @param methods names with spaces between them, those of a part as `queue.add`
  * @throws StartError 78 when what `setup` returned lacks a method of the port
  */
-export function checkPort(port: unknown, { kind, name }: PluginName, methods: readonly string[], of = ""): void {
-  const has = (method: string): boolean =>
-    typeof (port as Record<string, unknown> | undefined)?.[method] === "function";
-  const lacks = methods.filter((method) => !has(method)).map((method) => of + method);
+export function checkPort(port: unknown, { kind, name }: PluginName, methods: string): void {
+  const read = (method: string): unknown => method.split(".").reduce((at, part) => (at as Members)?.[part], port);
+  const lacks = methods.split(" ").filter((method) => typeof read(method) !== "function");
   if (lacks.length === 0) return;
   throw new StartError(78, `the ${kind} plug-in ${name} cannot start: its setup returns no ${lacks.join("(), no ")}()`);
 }
 
-export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+const isThenable = (value: unknown): boolean =>
   typeof (value as { readonly then?: unknown } | undefined)?.then === "function";

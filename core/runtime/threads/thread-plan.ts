@@ -4,6 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { ThreadStart } from "./node-thread.ts";
 import { openStorageClient } from "./storage-client.ts";
+import { isOwn, own } from "../../ports/own-plugins.ts";
 
 /** Room for two batches: see `intake.maxBodyBytes`. */
 const LEAST_BODY_BYTES = 16_777_216;
@@ -37,7 +38,10 @@ export function threadPlan(
   };
 }
 
-const elsewhere = (storage: Plan["storage"], port: MessagePort, clock: Clock): Plan["storage"] => ({
-  ...storage,
-  setup: async (ctx) => openStorageClient(port, clock, await storage.reads?.(ctx)),
-});
+function elsewhere(storage: Plan["storage"], port: MessagePort, clock: Clock): Plan["storage"] {
+  const client: Plan["storage"] = {
+    ...storage,
+    setup: async (ctx) => openStorageClient(port, clock, await storage.reads?.(ctx)),
+  };
+  return isOwn(storage) ? own(client) : client;
+}

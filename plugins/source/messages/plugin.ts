@@ -1,12 +1,12 @@
 /** Makes the plug-in of a message source from its options. */
 import { isAsync, NOT_ASYNC } from "../../../core/lib/at-once.ts";
-import { refuseOptions } from "../../../core/model/errors.ts";
 import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import { optional, optionProblems, text, type Rule, type Rules } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../../core/ports/plugin.ts";
+import { own } from "../../../core/ports/own-plugins.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { MessageOptions } from "./message.ts";
 
@@ -43,12 +43,11 @@ interface MessageSource<Options extends MessageOptions> {
   open(options: Options, ctx: PluginContext): Promise<Source> | Source;
 }
 
-/** Its `setup` refuses wrong options by itself: a caller may not have looked at `problems`. */
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
   const { kind, options, secrets, metrics = [], fileProblems, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
   const problems = [...optionProblems(options, { ...MESSAGE, ...given.rules }), ...(given.problems ?? [])];
-  return {
+  return own({
     kind: "source",
     name,
     ownName: true,
@@ -56,9 +55,6 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
     secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => isSecretOption(value))),
     metrics,
     ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
-    async setup(ctx) {
-      refuseOptions(problems);
-      return open(options as Options, ctx);
-    },
-  };
+    setup: (ctx) => open(options as Options, ctx),
+  });
 }

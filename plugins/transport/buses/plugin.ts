@@ -1,9 +1,9 @@
 /** Makes the plug-in of a transport over a named connection from its options. */
-import { refuseOptions } from "../../../core/model/errors.ts";
 import { optionProblems, text, type Rules } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../../core/ports/plugin.ts";
+import { own } from "../../../core/ports/own-plugins.ts";
 import { tlsFileProblems, type TlsFiles } from "../../../core/ports/tls-files.ts";
 import type { Transport } from "../../../core/ports/transport.ts";
 
@@ -29,20 +29,16 @@ interface BusPlugin<Options extends Connection> {
 
 const NAME = text("1 to 63 lower-case letters, digits and -, such as bus", /^[a-z0-9][a-z0-9-]{0,62}$/);
 
-/** Its `setup` refuses wrong options by itself: a caller may not have looked at `problems`. */
 export function busPlugin<Options extends Connection>(given: BusPlugin<Options>): Plugin<"transport", Transport> {
   const { options, secrets = {}, open } = given;
   const name = `${given.scheme}:${options?.name}`;
   const problems = [...optionProblems(options, { name: NAME, ...given.rules }), ...(given.problems ?? [])];
-  return {
+  return own({
     kind: "transport",
     name,
     problems,
     secrets,
     fileProblems: (configDir) => tlsFileProblems(name, options?.tls, configDir),
-    async setup(ctx) {
-      refuseOptions(problems);
-      return open(options, ctx);
-    },
-  };
+    setup: (ctx) => open(options, ctx),
+  });
 }
