@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SUBSCRIPTION } from "../core/model/schema.ts";
 import type { Change } from "../core/ports/storage.ts";
-import { decodeSubscription, encodeSubscription } from "../core/records/subscription-record.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { context } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
@@ -34,7 +33,7 @@ async function fill(folder: string, count: number): Promise<void> {
   const storage = await sqlite().setup(context(join(folder, "data")));
   const [own] = await storage.range("subscription:", { limit: 1 });
   if (own === undefined) throw new Error("there is no subscription to copy");
-  const like = decodeSubscription(own.value, own.key);
+  const like = SUBSCRIPTION.orThrow(own.value, own.key);
   for (let made = 0; made < count;) {
     const changes: Change[] = [];
     for (; made < count && changes.length < PAGE; made++) {
@@ -42,7 +41,7 @@ async function fill(folder: string, count: number): Promise<void> {
       changes.push({
         op: "put",
         key: SUBSCRIPTION.key({ keyId, id }),
-        value: encodeSubscription({ ...like, keyId, id }),
+        value: SUBSCRIPTION.write({ ...like, keyId, id }),
       });
     }
     await storage.commit(changes);

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import memoryDriver from "unstorage/drivers/memory";
 import { DUE } from "../core/model/schema.ts";
-import { type Due, dueValue } from "../core/model/delivery.ts";
+import type { Due } from "../core/model/delivery.ts";
 import { ordinals } from "../core/model/ids.ts";
 import type { Plugin } from "../core/ports/plugin.ts";
 import type { Storage } from "../core/ports/storage.ts";
@@ -62,7 +62,7 @@ async function measure(
       };
       await storage.commit([
         { op: "put", key: `event:key_1:${ordinal}`, value: `{"id":"evt"}\n${BODY}` },
-        { op: "put", key: DUE.key(due), value: dueValue(due) },
+        { op: "put", key: DUE.key(due), value: DUE.write(due) },
       ]);
       storage.queue.add([due]);
       accepted++;

@@ -8,8 +8,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { dirname, join } from "node:path";
 import { Client } from "undici";
 import { loadConfig } from "../../config/load.ts";
-import { type Due, dueValue } from "../../core/model/delivery.ts";
-import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
+import type { Due } from "../../core/model/delivery.ts";
+import { deliveryBody } from "../../core/model/event.ts";
 import { ordinals, ordinalTime } from "../../core/model/ids.ts";
 import { DUE, EVENT, EVENT_ID } from "../../core/model/schema.ts";
 import { makeDurableFolder } from "../../core/ports/folder.ts";
@@ -101,8 +101,8 @@ export async function serveBare({ stored }: { readonly stored: boolean }): Promi
         ...(own === undefined
           ? []
           : [{ op: "put", key: EVENT_ID.key({ keyId, id: own }), value: ordinal, if: null } as const]),
-        { op: "put", key: EVENT.key({ keyId, ordinal }), value: encodeEvent(event), if: null },
-        { op: "put", key: DUE.key(due), value: dueValue(due) },
+        { op: "put", key: EVENT.key({ keyId, ordinal }), value: EVENT.write(event), if: null },
+        { op: "put", key: DUE.key(due), value: DUE.write(due) },
       ]);
     }
     return { due, id, type, body: Buffer.from(body) };

@@ -5,6 +5,7 @@
  * one attempt through.
  */
 import type { Attempt } from "../model/attempt.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { DELIVERY, HEALTH } from "../model/schema.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { OPERATIONAL } from "../model/names.ts";
@@ -15,8 +16,6 @@ import type { AttemptObserver } from "../ports/observer.ts";
 import type { HealthOptions } from "../ports/plan.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { unlessDamaged } from "../records/damage.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
 import { everyEntry } from "../records/every-entry.ts";
 
 interface CircuitBreaker {
@@ -320,7 +319,7 @@ async function storedOutcomes(
   const newest = { reverse: true, limit: OUTCOMES_PAGE };
   for await (const { value } of everyEntry(storage, DELIVERY.under({ subscriptionId }), newest)) {
     // A record that cannot be read is no evidence.
-    const delivery = unlessDamaged(() => decodeDelivery(value));
+    const delivery = unlessDamaged(DELIVERY.read(value));
     if (delivery?.status === "delivered" && delivery.updatedAt >= since) return { succeeded: true };
     const at = delivery?.attempts.at(-1)?.startedAt ?? before;
     if (at < before) attemptedAt = Math.max(attemptedAt, at);

@@ -2,18 +2,19 @@
  * Ends a delivery whose records are damaged: it is never sent and fails with a reason; what can be repaired is. Other
  * deliveries are not affected.
  */
-import { type Delivery, deliveryId, type Due, dueValue } from "../model/delivery.ts";
+import { type Delivery, deliveryId, type Due } from "../model/delivery.ts";
 import { StorageError, type DamagedRecordError } from "../model/errors.ts";
-import { DELIVERY, DUE, EVENT, SUBSCRIPTION } from "../model/schema.ts";
+import { unlessDamaged } from "../model/kind.ts";
+import { DELIVERY, DUE, SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
-import { readEvent, readText, readTexts, unlessDamagedLater, unlessUnreadable } from "../records/damage.ts";
+import { loadEvent, readOne, readTexts, unlessUnreadable } from "../records/damage.ts";
 import { findStuck } from "../records/sequence-rows.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { endFailed } from "./end-failed.ts";
 import { isRemoving } from "../records/fanout-row.ts";
-import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
+import { dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
 import { settleEnd } from "./end-turn.ts";
 import { handOver, settle } from "./settle.ts";
 import { countEnd, endedBy } from "../records/ended-by.ts";
@@ -47,7 +48,7 @@ export async function endDamaged(
     return await storage.queue.release(lease, deps.clock.now() + REMOVING_MS);
   // A replay that changed the line after the claim makes it contradict the record, without any damage.
   const [now] = await readTexts(storage, [DUE.key(line)]);
-  if (now !== dueValue(line)) return void (await handOver(lease, signal, deps));
+  if (now !== DUE.write(line)) return void (await handOver(lease, signal, deps));
   const detail = await end(error, met, signal, deps);
   metrics.count("records_damaged", { kind: error.kind });
   const who = { keyId, subscriptionId, deliveryId: deliveryId(ordinal, subscriptionId), ordinal };
@@ -64,7 +65,7 @@ async function end(
   const { storage, clock } = deps;
   const { subscriptionId, ordinal } = line;
   const { keyId, sub } = await ownerOf(line, deps);
-  const record = known ?? (await recordOf(line, deps));
+  const record = known ?? unlessDamaged(await readOne(storage, DELIVERY, line));
   if (record !== undefined && (error.kind === "due" || keyId !== line.keyId)) {
     const next = record.nextAttemptAt === undefined ? undefined : dueOf(record, record.nextAttemptAt);
     if (record.status !== "pending" || next === undefined) {
@@ -72,13 +73,12 @@ async function end(
       await settle(lease, [dropDue(line)], undefined, signal, deps);
       return "the due line was dropped: its delivery has ended";
     }
-    if (DUE.key(next) !== DUE.key(line) || dueValue(next) !== dueValue(line)) {
+    if (DUE.key(next) !== DUE.key(line) || DUE.write(next) !== DUE.write(line)) {
       await settle(lease, [dropDue(line), putDue(next)], { next }, signal, deps);
       return "the due line was rebuilt from the delivery's record";
     }
   }
-  const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
-  const found = readEvent(keyId, ordinal, text);
+  const found = await loadEvent(storage, keyId, ordinal);
   const named = (): Promise<boolean | undefined> => unlessUnreadable(deps.recipients.has(found.event, subscriptionId));
   if (record === undefined && !found.damaged && (await named()) === false) {
     await settleEnd({ lease, line }, [dropDue(line)], signal, deps);
@@ -123,12 +123,4 @@ async function ownerOf(
     return { keyId: owner, sub: await subscriptionCache.get(owner, subscriptionId) };
   }
   return { keyId, sub: undefined };
-}
-
-async function recordOf({ subscriptionId, ordinal }: Due, { storage }: DeliveryDeps): Promise<Delivery | undefined> {
-  const key = DELIVERY.key({ subscriptionId, ordinal });
-  const read = readText(storage, "delivery", key).then((text) =>
-    text === undefined ? undefined : decodeDelivery(text, key),
-  );
-  return await unlessDamagedLater(read);
 }

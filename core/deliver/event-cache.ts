@@ -2,12 +2,12 @@
  * Caches recently accepted events, so that a first attempt need not read back what was just written. Losing it loses
  * nothing.
  */
-import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
+import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { EVENT } from "../model/schema.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readText } from "../records/damage.ts";
+import { readOrThrow } from "../records/damage.ts";
 
 /** An event with its body as the bytes that are signed and sent. */
 export interface CachedEvent {
@@ -69,10 +69,8 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   }
 
   async function read(keyId: string, ordinal: string): Promise<CachedEvent> {
-    const key = EVENT.key({ keyId, ordinal });
-    const text = await readText(storage, "event", key);
-    if (text === undefined) throw new DamagedRecordError("event", "missing", key);
-    const event = decodeEvent(text, key);
+    const event = await readOrThrow(storage, EVENT, { keyId, ordinal });
+    if (event === undefined) throw new DamagedRecordError("event", "missing", EVENT.key({ keyId, ordinal }));
     return { event, body: Buffer.from(event.body, "utf8") };
   }
 

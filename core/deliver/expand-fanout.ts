@@ -5,20 +5,20 @@
  * rest: it finds the line again after a crash, gives its lease to one node at a time, and serves other queues between
  * two pages. A page and the line's next state are one commit under that lease, so no page is written twice.
  */
-import { type Due, parseDue } from "../model/delivery.ts";
-import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
+import type { Due } from "../model/delivery.ts";
+import { ConflictError, DamagedRecordError, LeaseLostError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { DELIVERY, DUE, FANOUT, fanoutQueueKey } from "../model/schema.ts";
+import { DELIVERY, DUE, FANOUT, type FanoutMember, fanoutQueueKey } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
+import { isDamage, readOrThrow } from "../records/damage.ts";
 import { dropDue, putDue } from "../records/delivery-records.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
-import { parseFanout } from "../records/fanout-row.ts";
 import type { EventCache } from "./event-cache.ts";
 import { persist } from "../records/persist.ts";
-import { wholeSnapshot, type FanoutMember, type Recipients } from "../records/recipients.ts";
+import { wholeSnapshot, type Recipients } from "../records/recipients.ts";
 
 /** How long a fan-out waits when its snapshot cannot be read, ms. */
 const DAMAGED_REST_MS = 60_000;
@@ -76,9 +76,9 @@ export function createExpand(deps: ExpandDeps): Deliver {
       return (await eventCache.load(keyId, ordinal)).event;
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
-      const row = await storage.getItem(FANOUT.key({ keyId, ordinal }));
+      const row = await readOrThrow(storage, FANOUT, { keyId, ordinal });
       if (row === undefined) return undefined;
-      const { snapshot } = parseFanout(row);
+      const { snapshot } = row;
       // Of a damaged line the numbers are not known: the snapshot itself says how many there are.
       const count =
         lease.damaged === undefined ? attempts + generation : (await wholeSnapshot(storage, keyId, snapshot)).length;
@@ -169,7 +169,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
             { op: "delete", key, if: text },
             { op: "put", key, value: text },
           ];
-    const next = text === undefined ? undefined : parseDue(key, text);
+    const next = text === undefined ? undefined : DUE.orThrow(text, key);
     await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
   }
 
@@ -183,8 +183,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       });
     } catch (error) {
       if (error instanceof LeaseLostError) return;
-      const damaged = error instanceof SyntaxError || (error instanceof StorageError && error.fault === "broken");
-      if (!damaged) throw error;
+      if (!isDamage(error)) throw error;
       // Trying again soon changes nothing: an operator has to look at it.
       const { subscriptionId, ordinal } = lease;
       log.error("a fan-out cannot go on", { subscriptionId, ordinal, error: error.message });

@@ -1,13 +1,13 @@
 /** Settles a lease so that its result is stored once, even if an earlier try had an unknown result. */
 import type { Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { DELIVERY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
-import { unlessDamaged } from "../records/damage.ts";
 import { persist, persistAfter } from "../records/persist.ts";
-import { decodeDelivery, dueOf } from "../records/delivery-records.ts";
+import { dueOf } from "../records/delivery-records.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
 export interface SettleDeps {
@@ -63,6 +63,6 @@ export const handOver = (lease: Lease, signal: AbortSignal, deps: SettleDeps): P
 
 /** Returns the due line that a record implies; `undefined` for a damaged one, whose line the next sweep finds. */
 function lineOf(text: string | undefined, key: string): Due | undefined {
-  const now = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
+  const now = unlessDamaged(DELIVERY.read(text, key));
   return now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
 }

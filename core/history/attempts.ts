@@ -1,13 +1,12 @@
 /** Reads the attempts of one delivery over all its cycles, newest first, in pages. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { ATTEMPTS } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
-import { unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
-import { decodeAttempts } from "../records/delivery-records.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 
 interface AttemptPage {
@@ -52,7 +51,7 @@ export function createAttemptHistory(deps: {
         const rows = await storage.range(ATTEMPTS.under({ subscriptionId, ordinal }), { after, reverse: true, limit });
         if (rows.length === 0) last = 0;
         for (const { key, value } of rows) {
-          attempts.push(...(unlessDamaged(() => decodeAttempts(value, key)) ?? []).toReversed());
+          attempts.push(...(unlessDamaged(ATTEMPTS.read(value, key))?.attempts ?? []).toReversed());
           last = ATTEMPTS.id(key).cycle;
           if (attempts.length >= limit) break;
         }

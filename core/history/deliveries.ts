@@ -1,15 +1,15 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
 import { ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { DELIVERY, DUE, EVENT, ordinalOf } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
+import { damagedDelivery, loadEvent, readEvent } from "../records/damage.ts";
 import type { DeliveryDetail, History, HistoryPage, PageRequest } from "./history.ts";
 import type { Subscription } from "../model/subscription.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
 import { lineOf } from "../records/sequences.ts";
 
 /** Most rows that one page reads; the rest belongs to the next page. */
@@ -36,11 +36,9 @@ export function createDeliveryList(deps: {
 
   /** A damaged record does not name its event either. */
   async function recordOf(keyId: string, subscriptionId: string, { key, value }: Entry): Promise<Delivery> {
-    const known = unlessDamaged(() => decodeDelivery(value, key));
-    if (known !== undefined) return known;
-    const ordinal = ordinalOf(key);
-    const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
-    return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
+    const known = DELIVERY.read(value, key);
+    if (known !== DAMAGED) return known;
+    return damagedDelivery((await loadEvent(storage, keyId, ordinalOf(key))).event, subscriptionId);
   }
 
   /** Returns a place that all events are behind: those of a clock that was ahead are younger than now. */
@@ -52,8 +50,7 @@ export function createDeliveryList(deps: {
 
   async function typed(detail: DeliveryDetail): Promise<DeliveryDetail> {
     const { keyId, ordinal } = detail.delivery;
-    const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId, ordinal })));
-    const { event, damaged } = readEvent(keyId, ordinal, text);
+    const { event, damaged } = await loadEvent(storage, keyId, ordinal);
     return damaged ? detail : { ...detail, type: event.type };
   }
 

@@ -29,6 +29,20 @@ export function verified(text: string, first: string): { readonly text: string; 
   return text.startsWith(`${hex(crc32(rest))}",`, START.length) ? { text: `{${rest}`, summed: true } : undefined;
 }
 
+/** A stored text is not as it was written. */
+export class ChecksumError extends SyntaxError {}
+
+/** Parses what `verified` returns. @throws ChecksumError, SyntaxError */
+export function provenJson(text: string, first: string): unknown {
+  const proven = verified(text, first);
+  if (proven === undefined) throw damageOf(text);
+  return JSON.parse(proven.text);
+}
+
+/** Returns what to throw for a text that `verified` refuses. */
+export const damageOf = (text: string): SyntaxError =>
+  text.startsWith('{"') ? new ChecksumError("the checksum is wrong") : new SyntaxError("the text is not a record");
+
 /** Puts a checksum behind a text that is not JSON. */
 export const withSum = (text: string): string => `${text} ${hex(crc32(text))}`;
 

@@ -1,19 +1,10 @@
 /** Stores suspensions, so that they outlive the process: written when one begins, restored at a start. */
 import { hash } from "node:crypto";
+import { DAMAGED, unlessDamaged } from "../model/kind.ts";
 import { EXPIRY, SUSPENSION } from "../model/schema.ts";
 import type { Change, Counters, Storage } from "../ports/storage.ts";
 
 export type SuspensionStorage = Pick<Storage, "getItem" | "range" | "commit">;
-
-interface Stored {
-  readonly key: string;
-  readonly strikes: number;
-  /** Epoch ms. */
-  readonly struckAt: number;
-  readonly until: number;
-  /** Epoch ms after which the strike no longer counts. */
-  readonly forgetAt: number;
-}
 
 const PAGE = 1_000;
 
@@ -26,10 +17,10 @@ export async function storeSuspension(
   now: number,
 ): Promise<void> {
   const target = SUSPENSION.key({ hash: hash("sha256", key, "base64url") });
-  const before = parse(await storage.getItem(target));
-  const record: Stored = { key, strikes, struckAt: now, until: now + forMs, forgetAt: now + Math.max(forgetMs, forMs) };
+  const before = unlessDamaged(SUSPENSION.read(await storage.getItem(target)));
+  const record = { key, strikes, struckAt: now, until: now + forMs, forgetAt: now + Math.max(forgetMs, forMs) };
   const changes: Change[] = [
-    { op: "put", key: target, value: JSON.stringify(record) },
+    { op: "put", key: target, value: SUSPENSION.write(record) },
     EXPIRY.put({ at: record.forgetAt, target }, ""),
   ];
   if (before !== undefined && before.forgetAt !== record.forgetAt)
@@ -56,8 +47,8 @@ export async function loadSuspensions(
       ...(after === undefined ? {} : { after }),
     });
     for (const { value } of page) {
-      const one = parse(value);
-      if (one === undefined || now >= one.forgetAt || !holds(one.key)) continue;
+      const one = SUSPENSION.read(value);
+      if (one === DAMAGED || now >= one.forgetAt || !holds(one.key)) continue;
       // A wall clock that was set back must not lengthen it.
       const leftMs = Math.max(0, Math.min(one.until - now, one.until - one.struckAt));
       restore(one.key, { strikes: one.strikes, leftMs, ageMs: Math.min(forgetMs, Math.max(0, now - one.struckAt)) });
@@ -65,16 +56,5 @@ export async function loadSuspensions(
     }
     after = page.at(-1)?.key;
     if (page.length < PAGE) return lasting;
-  }
-}
-
-function parse(text: string | undefined): Stored | undefined {
-  if (text === undefined) return undefined;
-  try {
-    const { key, strikes, struckAt, until, forgetAt } = JSON.parse(text) as Partial<Stored>;
-    if (typeof key !== "string" || ![strikes, struckAt, until, forgetAt].every(Number.isFinite)) return undefined;
-    return { key, strikes, struckAt, until, forgetAt } as Stored;
-  } catch {
-    return undefined;
   }
 }

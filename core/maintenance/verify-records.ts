@@ -1,7 +1,8 @@
 /** Checks stored records by key prefix: each can be read, and agrees with the records at both ends of its links. */
 import type { Attempt } from "../model/attempt.ts";
-import { type Delivery, parseDue } from "../model/delivery.ts";
-import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { bodyData, type RelayEvent } from "../model/event.ts";
+import { type AnyKind, DAMAGED } from "../model/kind.ts";
 import {
   ATTEMPTS,
   COUNT,
@@ -12,6 +13,7 @@ import {
   EXPIRY,
   FAILED,
   FANOUT_LINES,
+  KINDS,
   OVERLAP,
   STATS,
   SUBSCRIPTION,
@@ -19,13 +21,12 @@ import {
 } from "../model/schema.ts";
 import { isLive, MOST_ATTEMPTS } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
-import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
+import { readEvent, readRecord } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
-import { decodeSubscription, readSubscription } from "../records/subscription-record.ts";
+import { readSubscription } from "../records/subscription-record.ts";
 import { isRemoving } from "../records/fanout-row.ts";
-import { checkHeld, checkPassed, checkSequence, checkWaiting } from "./verify-order.ts";
+import { checkHeld, checkSequence, checkWaiting } from "./verify-order.ts";
 import {
   checkFanout,
   checkFanoutLine,
@@ -45,7 +46,7 @@ export async function checkEvent(
   storage: Readable,
   each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void,
 ): Promise<string | undefined> {
-  const event = decodeEvent(value, key);
+  const event = EVENT.orThrow(value, key);
   const { ordinal } = event;
   JSON.parse(event.body);
   if (bodyData(event) === "") return "has no data";
@@ -87,7 +88,7 @@ function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undef
 }
 
 async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const delivery = decodeDelivery(value, key);
+  const delivery = DELIVERY.orThrow(value, key);
   const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle, order } = delivery;
   const dueAt = nextAttemptAt ?? 0;
   const [event, failed, due, waiting] = await storage.getMany([
@@ -114,7 +115,10 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
 async function checkDue(entry: Entry, storage: Readable): Promise<string | undefined> {
   const { key, value } = entry;
   if (key.startsWith(FANOUT_LINES)) return await checkFanoutLine(entry, storage);
-  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, order, damaged } = parseDue(key, value);
+  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, order, damaged } = DUE.orThrow(
+    value,
+    key,
+  );
   if (damaged !== undefined) return "cannot be read";
   const [event, text] = await storage.getMany([
     EVENT.key({ keyId, ordinal }),
@@ -125,8 +129,8 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
   if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
   if (text === undefined)
     return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery does not exist";
-  const delivery = unlessDamaged(() => decodeDelivery(text));
-  if (delivery === undefined) return undefined;
+  const delivery = DELIVERY.read(text);
+  if (delivery === DAMAGED) return undefined;
   if (delivery.status !== "pending") return `is due, but its delivery is ${delivery.status}`;
   const agrees =
     delivery.nextAttemptAt === dueAt &&
@@ -138,24 +142,20 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
 }
 
 async function checkFailed({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { failedAt, cycle, reason } = parseFailed(value);
-  if (!Number.isFinite(failedAt) || !Number.isFinite(cycle)) return "cannot be read";
-  const text = await storage.getItem(DELIVERY.key(FAILED.id(key)));
-  if (text === undefined) return "names a delivery that does not exist";
-  const delivery = unlessDamaged(() => decodeDelivery(text));
-  if (delivery === undefined) return undefined;
+  const { cycle, reason } = FAILED.orThrow(value);
+  const delivery = DELIVERY.read(await storage.getItem(DELIVERY.key(FAILED.id(key))));
+  if (delivery === undefined) return "names a delivery that does not exist";
+  if (delivery === DAMAGED) return undefined;
   if (delivery.status !== "failed") return `names a delivery that is ${delivery.status}`;
   return delivery.cycle === cycle && delivery.reason === reason ? undefined : "disagrees with its delivery";
 }
 
 async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { cycle, ...id } = ATTEMPTS.id(key);
-  const list = decodeAttempts(value, key);
-  const text = await storage.getItem(DELIVERY.key(id));
-  if (text === undefined) return "belongs to a delivery that does not exist";
-  const delivery = unlessDamaged(() => decodeDelivery(text));
-  if (delivery !== undefined && delivery.cycle <= cycle) return "is of a cycle that has not ended";
-  return attemptsOf(cycle, list);
+  const ended = ATTEMPTS.orThrow(value, key);
+  const delivery = DELIVERY.read(await storage.getItem(DELIVERY.key(ended)));
+  if (delivery === undefined) return "belongs to a delivery that does not exist";
+  if (delivery !== DAMAGED && delivery.cycle <= ended.cycle) return "is of a cycle that has not ended";
+  return attemptsOf(ended.cycle, ended.attempts);
 }
 
 async function checkEventId({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
@@ -163,8 +163,8 @@ async function checkEventId({ key, value }: Entry, storage: Readable): Promise<s
   const { keyId } = EVENT_ID.id(key);
   const text = await storage.getItem(EVENT.key({ keyId, ordinal: value }));
   if (text === undefined) return "names an event that does not exist";
-  const event = unlessDamaged(() => decodeEvent(text));
-  return event === undefined || EVENT_ID.key(event) === key ? undefined : "names an event of another id";
+  const event = EVENT.read(text);
+  return event === DAMAGED || EVENT_ID.key(event) === key ? undefined : "names an event of another id";
 }
 
 async function checkCount({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
@@ -175,11 +175,16 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
   return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
 }
 
+const readable =
+  (kind: AnyKind): Check =>
+  ({ key, value }) =>
+    void kind.orThrow(value, key);
 const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");
 
-/** Checks by key prefix; records of other kinds need only exist. */
+/** Checks by key prefix; other records need only be ones that can be read. */
 export const CHECKS: Readonly<Record<string, Check>> = {
-  subscription: ({ key, value }) => void decodeSubscription(value, key),
+  ...Object.fromEntries(KINDS.map((kind): [string, Check] => [kind.prefix, readable(kind)])),
+  event: checkEvent,
   count: checkCount,
   delivery: checkDelivery,
   due: checkDue,
@@ -189,12 +194,10 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   snapshot: checkSnapshot,
   members: checkMembers,
   sequence: checkSequence,
-  passed: checkPassed,
   waiting: checkWaiting,
   held: checkHeld,
   eventid: checkEventId,
   expiry: ({ key }) => (Number.isFinite(EXPIRY.id(key).at) ? undefined : "has no time"),
-  audit: ({ value }) => void JSON.parse(value),
   idempotency: ({ value }) => void JSON.parse(value),
   stats: ({ key }) => (Number.isFinite(STATS.id(key).at) ? undefined : "cannot be read"),
   health: ({ value }) => isTime(value),

@@ -2,7 +2,6 @@
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { KINDS } from "../model/schema.ts";
 import type { Entry } from "../ports/storage.ts";
 import { everyPage } from "../records/every-entry.ts";
 import { checkEvent, CHECKS, type Check } from "./verify-records.ts";
@@ -52,15 +51,10 @@ export async function verifyStorage(storage: Readable, { progress, each }: Verif
     const prefix = PREFIX.exec(entry.key)?.[1] ?? "";
     records[prefix] = (records[prefix] ?? 0) + 1;
     const check = checks[prefix];
-    const message =
-      check === undefined
-        ? KINDS.some((kind) => kind.prefix === prefix)
-          ? undefined
-          : "has a key that the relay does not use"
-        : await judge(check, entry, storage);
+    const message = check === undefined ? "has a key that the relay does not use" : await judge(check, entry, storage);
     if (message === undefined) return;
     // While a relay is at work, a record may be older than what it is compared with: only a fault that stays counts.
-    if (check !== undefined && !(await stays(CHECKS[prefix] ?? checkEvent, entry.key, storage))) return;
+    if (check !== undefined && !(await stays(CHECKS[prefix] as Check, entry.key, storage))) return;
     if (faults.length < LISTED) faults.push({ key: entry.key, message });
     else more++;
   }

@@ -1,11 +1,9 @@
 /** Checks the rows of wide events: their state, their snapshots, and the line that stands for unwritten deliveries. */
 import { StorageError } from "../model/errors.ts";
-import { decodeEvent, type RelayEvent } from "../model/event.ts";
-import { parseDue } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
 import { DUE, EVENT, FANOUT, fanoutQueue, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { parseFanout } from "../records/fanout-row.ts";
-import { createRecipients, decodeMembers, everyRecipient, type Recipients } from "../records/recipients.ts";
+import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
 
 const known = new WeakMap<Readable, Recipients>();
@@ -29,7 +27,7 @@ export async function recipientsNow(
   // The line first: what it reports as written stays written.
   const at = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
   const line = await storage.getItem(at);
-  const done = line === undefined ? wide.count : parseDue(at, line).attempts;
+  const done = line === undefined ? wide.count : DUE.orThrow(line, at).attempts;
   const ids: string[] = [];
   for await (const page of everyRecipient(recipientsOf(storage), event)) ids.push(...page.map(({ id }) => id));
   const later = event.subscriptionIds.length;
@@ -37,13 +35,13 @@ export async function recipientsNow(
 }
 
 export async function checkFanout({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const row = parseFanout(value);
+  const row = FANOUT.orThrow(value);
   const id = FANOUT.id(key);
   const [text, header] = await storage.getMany([EVENT.key(id), SNAPSHOT.key({ keyId: id.keyId, id: row.snapshot })]);
   if (header === undefined) return "uses a snapshot that does not exist";
   if (row.state === "removing") return text === undefined ? undefined : "is being removed, but its event still exists";
   if (text === undefined) return "belongs to an event that does not exist";
-  return decodeEvent(text).wide?.snapshot === row.snapshot ? undefined : "disagrees with its event";
+  return EVENT.orThrow(text).wide?.snapshot === row.snapshot ? undefined : "disagrees with its event";
 }
 
 export async function checkSnapshot({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
@@ -59,17 +57,17 @@ export async function checkSnapshot({ key, value }: Entry, storage: Readable): P
 }
 
 export async function checkMembers({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  decodeMembers(value);
+  MEMBERS.orThrow(value);
   const header = await storage.getItem(SNAPSHOT.key(MEMBERS.id(key)));
   return header === undefined ? "belongs to a snapshot that does not exist" : undefined;
 }
 
 /** Checks the line that stands for the unwritten deliveries of a wide event. */
 export async function checkFanoutLine({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = parseDue(key, value);
+  const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = DUE.orThrow(value, key);
   const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
   if (text === undefined) return "belongs to an event that does not exist";
-  const { wide, acceptedAt } = decodeEvent(text);
+  const { wide, acceptedAt } = EVENT.orThrow(text);
   if (wide === undefined || subscriptionId !== fanoutQueue(keyId)) return "belongs to an event that is not wide";
   return wide.count === written + left && dueAt === acceptedAt ? undefined : "disagrees with its event";
 }

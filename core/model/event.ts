@@ -1,7 +1,6 @@
 /** An event: an immutable fact on one API key. */
-import { verified, withChecksum } from "../lib/checksum.ts";
-import { DamagedRecordError, type Damage } from "./errors.ts";
-import { EVENT } from "./schema.ts";
+import { damageOf, verified, withChecksum } from "../lib/checksum.ts";
+import type { Codec } from "./kind.ts";
 import { isoTime } from "../lib/time.ts";
 
 export interface RelayEvent {
@@ -45,36 +44,29 @@ export const MAX_EVENT_BYTES = 256 * 1024;
 export const MAX_BATCH_EVENTS = 1_000;
 export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
-/** Encodes the record: one line of JSON about the event, its checksum first, then the delivery body unchanged. */
-export function encodeEvent(event: RelayEvent): string {
-  const { id, type, keyId, ordinal, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
-  const head = JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, wide, traceparent });
-  return withChecksum(`${head.slice(1)}\n${event.body}`);
-}
-
 /**
- * Reads the record under `key` and checks it: by its checksum, or, for one of the first edition, by comparing its two
- * parts.
- * @throws DamagedRecordError when it is not as `encodeEvent` wrote it, or belongs to another event
+ * One line of JSON about the event, its checksum first, then the delivery body unchanged. One of the first edition has no
+ * checksum: its two parts are compared.
  */
-export function decodeEvent(text: string, key?: string): RelayEvent {
-  const damaged = (damage: Damage, cause?: unknown) => new DamagedRecordError("event", damage, key ?? "", { cause });
-  const proven = verified(text, '{"id":"');
-  if (proven === undefined) throw damaged(text.startsWith('{"') ? "checksum" : "unreadable");
-  const end = proven.text.indexOf("\n");
-  if (end < 0) throw damaged("unreadable");
-  let event: RelayEvent;
-  try {
+export const eventCodec: Codec<RelayEvent, RelayEvent> = {
+  write(event) {
+    const { id, type, keyId, ordinal, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
+    const head = JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, wide, traceparent });
+    return withChecksum(`${head.slice(1)}\n${event.body}`);
+  },
+  read(text) {
+    const proven = verified(text, '{"id":"');
+    if (proven === undefined) throw damageOf(text);
+    const end = proven.text.indexOf("\n");
+    if (end < 0) throw new SyntaxError("the event has no body");
     const head = JSON.parse(proven.text.slice(0, end)) as Omit<RelayEvent, "body" | "subscriptionIds"> & Subs;
     const { subs, ...rest } = head;
-    event = { ...rest, subscriptionIds: subs, body: proven.text.slice(end + 1) };
-    if (!proven.summed && !agrees(event)) throw damaged("unreadable");
-  } catch (cause) {
-    throw cause instanceof DamagedRecordError ? cause : damaged("unreadable", cause);
-  }
-  if (key !== undefined && key !== EVENT.key(event)) throw damaged("misplaced");
-  return event;
-}
+    const event = { ...rest, subscriptionIds: subs, body: proven.text.slice(end + 1) };
+    if (!proven.summed && !agrees(event)) throw new SyntaxError("the parts of the event disagree");
+    return event;
+  },
+  id: (event) => event,
+};
 
 interface Subs {
   readonly subs: readonly string[];

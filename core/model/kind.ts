@@ -1,6 +1,7 @@
 /** Describes a kind of record: the parts of its key, how its text is written and read, and what it belongs to. */
 import type { Change } from "./change.ts";
-import { summed, withSum } from "../lib/checksum.ts";
+import { type Damage, DamagedRecordError, type RecordKind } from "./errors.ts";
+import { ChecksumError, summed, withSum } from "../lib/checksum.ts";
 
 /** A part of a key, by its name. */
 export interface Part<Name extends string, T> {
@@ -8,13 +9,13 @@ export interface Part<Name extends string, T> {
   write(value: T): string;
   read(text: string): T;
 }
-interface AnyPart {
+export interface AnyPart {
   readonly name: string;
   write(value: never): string;
   read(text: string): unknown;
 }
 /** The parts of a key by name: `{ keyId, subscriptionId, sequence }`. */
-type IdOf<P extends readonly AnyPart[]> = {
+export type IdOf<P extends readonly AnyPart[]> = {
   readonly [One in P[number] as One["name"]]: ReturnType<One["read"]>;
 };
 
@@ -36,10 +37,16 @@ export const digits = <N extends string>(name: N, width: number): Part<N, number
 /** Epoch ms. */
 export const time = <N extends string>(name: N): Part<N, number> => digits(name, 13);
 
-interface Codec<T> {
+/** Writes and reads the text of a record. */
+export interface Codec<T, Id = never> {
   write(value: T): string;
-  /** @throws SyntaxError when the text is not one that `write` makes */
-  read(text: string): T;
+  /**
+   * @param key under which it stands, which `kind` reads; empty when that is unknown
+   * @throws Error when the text is not one that `write` makes: a ChecksumError when it has been changed
+   */
+  read(text: string, key: string, kind: { id(key: string): Id }): T;
+  /** Returns what the text says of its own key: it must stand there. */
+  id?(value: T): Id;
 }
 /** Words between blanks, which `words` matches, and their checksum. */
 export const row = <T>(
@@ -54,13 +61,21 @@ export const row = <T>(
     return read(found.slice(1));
   },
 });
+/** JSON without a checksum, of which `is` looks at what others rely on. */
+export const json = <T extends object>(is: (value: Partial<T>) => boolean): Codec<T> => ({
+  write: JSON.stringify,
+  read(text) {
+    const value = JSON.parse(text) as Partial<T> | null;
+    if (value === null || !is(value)) throw new SyntaxError("the JSON is not that of a record of its kind");
+    return value as T;
+  },
+});
 
 /** Stands for a record that cannot be read. */
 export const DAMAGED = Symbol("a damaged record");
-type Damaged = typeof DAMAGED;
-
-/** A record goes when what it belongs to is erased. */
-type Owner = "relay" | "key" | "subscription" | "event";
+export type Damaged = typeof DAMAGED;
+/** For who treats a damaged record like one that is not there. */
+export const unlessDamaged = <T>(value: T | Damaged): T | undefined => (value === DAMAGED ? undefined : value);
 
 export type AnyKind = Kind<readonly AnyPart[], unknown>;
 /** Every kind that was made. */
@@ -68,15 +83,13 @@ export const kinds: AnyKind[] = [];
 
 export class Kind<const P extends readonly AnyPart[], T = string> {
   readonly prefix: string;
-  readonly owner: Owner;
   readonly #parts: P;
-  readonly #codec: Codec<T>;
+  readonly #codec: Codec<T, IdOf<P>>;
   /** The keys of all records of this kind begin like this. */
   readonly start: string;
 
-  constructor(prefix: string, owner: Owner, parts: P, codec: Codec<T> = plain) {
-    [this.prefix, this.owner, this.#parts] = [prefix, owner, parts];
-    this.#codec = codec;
+  constructor(prefix: string, parts: P, codec: Codec<T, IdOf<P>> = plain) {
+    [this.prefix, this.#parts, this.#codec] = [prefix, parts, codec];
     this.start = `${prefix}:`;
     kinds.push(this);
   }
@@ -119,21 +132,43 @@ export class Kind<const P extends readonly AnyPart[], T = string> {
     }
     return id as IdOf<P>;
   }
-  /** Reads the text of a record; `undefined` when there is none. */
-  read(value: string): T | Damaged;
-  read(value: string | undefined): T | Damaged | undefined;
-  read(value: string | undefined): T | Damaged | undefined {
-    if (value === undefined) return undefined;
+  write(value: T): string {
+    return this.#codec.write(value);
+  }
+  /**
+   * Reads the text of a record; `undefined` when there is none.
+   * @param key under which it stands: one that says its own key is damaged elsewhere. @default unknown
+   */
+  read(text: string, key?: string): T | Damaged;
+  read(text: string | undefined, key?: string): T | Damaged | undefined;
+  read(text: string | undefined, key?: string): T | Damaged | undefined {
     try {
-      return this.#codec.read(value);
+      return text === undefined ? undefined : this.orThrow(text, key);
     } catch (error) {
-      if (error instanceof SyntaxError) return DAMAGED;
+      if (error instanceof DamagedRecordError) return DAMAGED;
       throw error;
     }
   }
+  /** Does the same for who cannot go on. @throws DamagedRecordError */
+  orThrow(text: string, key?: string): T {
+    let value: T;
+    let own: string | undefined;
+    try {
+      value = this.#codec.read(text, key ?? "", this);
+      if (key !== undefined) own = this.#codec.id && this.key(this.#codec.id(value));
+    } catch (cause) {
+      throw this.#damaged(key, cause instanceof ChecksumError ? "checksum" : "unreadable", cause);
+    }
+    if (own !== undefined && own !== key) throw this.#damaged(key, "misplaced");
+    return value;
+  }
+  #damaged(key = "", damage: Damage, cause?: unknown): DamagedRecordError {
+    return new DamagedRecordError(this.prefix as RecordKind, damage, key, { cause });
+  }
   /** @param was the text that the record must still have; `null`: it must not be there */
   put(id: IdOf<P>, value: T, was?: string | null): Extract<Change, { op: "put" }> {
-    const [key, text] = [this.key(id), this.#codec.write(value)];
+    const key = this.key(id);
+    const text = this.#codec.write(value);
     return was === undefined ? { op: "put", key, value: text } : { op: "put", key, value: text, if: was };
   }
   /** @param was the text that the record must still have */

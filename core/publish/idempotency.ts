@@ -1,11 +1,11 @@
 /** Recognises repeats: ids that the publisher chose, and whole requests under an Idempotency-Key. */
-import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
+import { bodyData, type RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime } from "../model/ids.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { EVENT, EVENT_ID, EXPIRY, IDEMPOTENCY } from "../model/schema.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { unlessDamaged } from "../records/damage.ts";
 import { dropErasedExpiry, ERASED_ID_MS, erasedAt } from "../records/erased-id.ts";
 import type { ParsedEvent } from "./parse-events.ts";
 
@@ -119,8 +119,8 @@ export async function readStored(
     const at = found.get(draft) ?? -1;
     const row = rows[at];
     if (row !== undefined) {
-      const event = unlessDamaged(() => decodeEvent(row, keys[at]));
-      if (event === undefined) errors.push(unknown(draft));
+      const event = EVENT.read(row, keys[at]);
+      if (event === DAMAGED) errors.push(unknown(draft));
       else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
       else errors.push(mismatch(draft));
     } else if (lines[i] !== undefined && erased[i] !== undefined) {

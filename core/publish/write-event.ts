@@ -3,13 +3,12 @@
  * subscription.
  */
 import type { Due } from "../model/delivery.ts";
-import { deliveryBody, encodeEvent, type RelayEvent } from "../model/event.ts";
+import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { EVENT, FANOUT } from "../model/schema.ts";
 import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change } from "../ports/storage.ts";
 import { putDue } from "../records/delivery-records.ts";
-import { openFanout } from "../records/fanout-row.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import type { Fanout, Snapshot } from "../records/snapshots.ts";
 
@@ -112,12 +111,12 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
     for (const sub of fan.ordered) waiting.push({ event, sub, sequence: sequenceOf(sub, type, data) });
   }
   // Created only once, even if a commit that seemed lost arrives late: by then the event may have been delivered.
-  changes.push(EVENT.put({ keyId, ordinal }, encodeEvent(event), null));
+  changes.push(EVENT.put({ keyId, ordinal }, event, null));
   if (snapshot !== undefined) {
     writing.snapshots.add(snapshot);
     const line = fanoutLine(event, snapshot.wide, 0);
     dues.push(line);
-    changes.push(FANOUT.put({ keyId, ordinal }, openFanout(snapshot.wide.snapshot)));
+    changes.push(FANOUT.put({ keyId, ordinal }, { snapshot: snapshot.wide.snapshot, state: "open" }));
     changes.push(putDue(line));
     return event;
   }

@@ -18,7 +18,7 @@ export function auditChange(keyId: string, ordinal: string, actor: Actor, at: nu
   const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
-  return AUDIT.put({ keyId, ordinal }, JSON.stringify(value));
+  return AUDIT.put({ keyId, ordinal }, value);
 }
 
 export interface AuditTrail {

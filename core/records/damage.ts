@@ -2,50 +2,48 @@
 import { setNewest } from "../lib/bounded-map.ts";
 import { eventStatus, type Delivery, type EventStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError, type RecordKind } from "../model/errors.ts";
-import { decodeEvent, type RelayEvent } from "../model/event.ts";
+import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
+import { type AnyPart, DAMAGED, type Damaged, type IdOf, type Kind, unlessDamaged } from "../model/kind.ts";
 import { DELIVERY, EVENT, SUBSCRIPTION } from "../model/schema.ts";
 import { isEventId, isEventName } from "../model/names.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import { decodeDelivery } from "./delivery-records.ts";
 
 type Readable = Pick<Storage, "getItem">;
 
+/** Reads one record. @throws StorageError */
+export async function readOne<const P extends readonly AnyPart[], T>(
+  storage: Readable,
+  kind: Kind<P, T>,
+  id: IdOf<P>,
+): Promise<T | Damaged | undefined> {
+  const key = kind.key(id);
+  return kind.read(await getText(storage, key), key);
+}
+
 /**
- * Reads the text of one record.
+ * Does the same for who cannot go on without it.
  * @throws DamagedRecordError whose cause is the StorageError, when the storage itself finds this record broken
  */
-export async function readText(storage: Readable, kind: RecordKind, key: string): Promise<string | undefined> {
-  try {
-    return await storage.getItem(key);
-  } catch (cause) {
+export async function readOrThrow<const P extends readonly AnyPart[], T>(
+  storage: Readable,
+  kind: Kind<P, T>,
+  id: IdOf<P>,
+): Promise<T | undefined> {
+  const key = kind.key(id);
+  const text = await storage.getItem(key).catch((cause: unknown) => {
     if (!isBroken(cause)) throw cause;
-    throw new DamagedRecordError(kind, "unreadable", key, { cause });
-  }
+    throw new DamagedRecordError(kind.prefix as RecordKind, "unreadable", key, { cause });
+  });
+  return text === undefined ? undefined : kind.orThrow(text, key);
 }
 
-/** Returns what `read` returns, or `undefined` when the record is damaged. */
-export function unlessDamaged<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof DamagedRecordError) return undefined;
-    throw error;
-  }
-}
+/** One that the storage finds broken reads as a text that is not a record. */
+const getText = (storage: Readable, key: string): Promise<string | undefined> =>
+  storage.getItem(key).catch((error: unknown) => (isBroken(error) ? "" : Promise.reject(error)));
 
-/** Does the same for a promise. */
-export async function unlessDamagedLater<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    if (error instanceof DamagedRecordError) return undefined;
-    throw error;
-  }
-}
-
-/** Reads texts in the order of `keys`. One that the storage finds broken reads as a text that is not a record. */
+/** Reads texts in the order of `keys`, each so. */
 export async function readTexts(
   storage: Pick<Storage, "getItem" | "getMany">,
   keys: readonly string[],
@@ -54,9 +52,7 @@ export async function readTexts(
     return await storage.getMany(keys);
   } catch (error) {
     if (!isBroken(error)) throw error;
-    return Promise.all(
-      keys.map((key) => storage.getItem(key).catch((one: unknown) => (isBroken(one) ? "" : Promise.reject(one)))),
-    );
+    return Promise.all(keys.map((key) => getText(storage, key)));
   }
 }
 
@@ -66,7 +62,7 @@ const isBroken = (error: unknown): boolean => error instanceof StorageError && e
  * Whether a stored record cannot be read, so that the same fails again while the record is as it is. For work on many
  * records, which leaves out what needs this one.
  */
-export const isDamage = (error: unknown): boolean =>
+export const isDamage = (error: unknown): error is Error =>
   isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
 
 /** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param told called when it does */
@@ -88,10 +84,13 @@ export interface ReadEvent {
 
 /** @param text the record's text; `undefined` when it is missing or cannot be read */
 export function readEvent(keyId: string, ordinal: string, text: string | undefined): ReadEvent {
-  const key = EVENT.key({ keyId, ordinal });
-  const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
-  return event === undefined ? { event: outlineOf(keyId, ordinal, text), damaged: true } : { event, damaged: false };
+  const event = EVENT.read(text ?? "", EVENT.key({ keyId, ordinal }));
+  return event === DAMAGED ? { event: outlineOf(keyId, ordinal, text), damaged: true } : { event, damaged: false };
 }
+
+/** Does the same for one that is in the storage. @throws StorageError */
+export const loadEvent = async (storage: Readable, keyId: string, ordinal: string): Promise<ReadEvent> =>
+  readEvent(keyId, ordinal, await getText(storage, EVENT.key({ keyId, ordinal })));
 
 /**
  * Returns what is shown for a damaged event: its place and time from its key, and those other fields that still look
@@ -153,7 +152,7 @@ export const readRecord = (
   event: Pick<RelayEvent, "id" | "keyId" | "ordinal">,
   subscriptionId: string,
 ): Delivery =>
-  unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal }))) ??
+  unlessDamaged(DELIVERY.read(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal }))) ??
   damagedDelivery(event, subscriptionId);
 
 /** Records remembered as reported. */

@@ -1,13 +1,13 @@
 /** Reads the current state of a delivery: its record, or its line in the due index, judged by its subscription. */
-import { type Delivery, type Due, parseDue } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { DELIVERY, DUE } from "../model/schema.ts";
+import { DELIVERY, DUE, type FanoutMember } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readRecord, readTexts } from "./damage.ts";
 import type { SubscriptionCache } from "./subscription-cache.ts";
 import { disabledDelivery } from "./new-delivery.ts";
-import type { FanoutMember, Recipient } from "./recipients.ts";
+import type { Recipient } from "./recipients.ts";
 import { freshDelivery } from "./delivery-records.ts";
 import { asEnded } from "./ended-by.ts";
 
@@ -71,7 +71,7 @@ export function createDeliveryReader(deps: {
     const lines = new Map<number, Due>();
     for (const [n, i] of bare.entries()) {
       const value = found[n];
-      if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
+      if (value !== undefined) lines.set(i, DUE.orThrow(value, lineKeys[n] as string));
     }
     // Neither found: the first attempt ended between the two reads, so now there is a record.
     const late = bare.filter((i) => !lines.has(i));

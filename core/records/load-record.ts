@@ -6,8 +6,7 @@ import { ordinalTime } from "../model/ids.ts";
 import { DELIVERY, DUE, SNAPSHOT } from "../model/schema.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
-import { isDamage, readText } from "./damage.ts";
-import { decodeDelivery } from "./delivery-records.ts";
+import { isDamage, readOrThrow } from "./damage.ts";
 import type { Recipients } from "./recipients.ts";
 
 /**
@@ -25,13 +24,11 @@ export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybeP
 
 async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<Delivery | undefined> {
   const { subscriptionId, ordinal, attempts, cycle, generation, order } = line;
-  const key = DELIVERY.key({ subscriptionId, ordinal });
-  const text = await readText(storage, "delivery", key);
-  if (text === undefined) {
+  const delivery = await readOrThrow(storage, DELIVERY, { subscriptionId, ordinal });
+  if (delivery === undefined) {
     if (attempts === 0 && cycle === 0) return undefined;
-    throw new DamagedRecordError("delivery", "missing", key);
+    throw new DamagedRecordError("delivery", "missing", DELIVERY.key({ subscriptionId, ordinal }));
   }
-  const delivery = decodeDelivery(text, key);
   const agrees =
     delivery.status === "pending" &&
     delivery.attempts.length === attempts &&

@@ -1,10 +1,10 @@
 /** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
-import { type Delivery, type Due, type EndReason, parseDue } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
-import { DELIVERY, DUE, FAILED, FANOUT_LINES, fanoutQueue, isFanoutQueue } from "../model/schema.ts";
+import { DUE, FANOUT_LINES, fanoutQueue, isFanoutQueue } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { encodeDelivery, failedValue, putDue } from "./delivery-records.ts";
+import { putDelivery, putDue, putFailed } from "./delivery-records.ts";
 import { isOutline } from "./subscription-record.ts";
 
 type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
@@ -20,15 +20,9 @@ export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, ge
 
 /** Adds a delivery that failed before it began, because its subscription is disabled or damaged. */
 export function addFailed(changes: Change[], event: Accepted, to: To): void {
-  const { keyId, ordinal, acceptedAt } = event;
   const delivery = disabledDelivery(event, to);
-  const { subscriptionId } = delivery;
-  const failed = failedValue({ keyId, failedAt: acceptedAt, reason: reasonOf(to), cycle: 0 });
-  changes.push(DELIVERY.put({ subscriptionId, ordinal }, encodeDelivery(delivery)));
-  changes.push(FAILED.put({ subscriptionId, ordinal }, failed));
+  changes.push(putDelivery(delivery), putFailed(delivery));
 }
-
-const reasonOf = (to: To): EndReason => (isOutline(to) ? "record_damaged" : "subscription_disabled");
 
 /** Returns the delivery of an event that was accepted while its subscription was disabled or damaged. */
 export const disabledDelivery = (event: Accepted, to: To): Delivery => ({
@@ -37,7 +31,7 @@ export const disabledDelivery = (event: Accepted, to: To): Delivery => ({
   ordinal: event.ordinal,
   subscriptionId: to.id,
   status: "failed",
-  reason: reasonOf(to),
+  reason: isOutline(to) ? "record_damaged" : "subscription_disabled",
   cycle: 0,
   generation: to.generation,
   attempts: [],
@@ -71,7 +65,7 @@ const MOST_FANOUTS = 1_000;
 export async function unwritten(storage: Pick<Storage, "range">, keyId?: string): Promise<number> {
   const prefix = keyId === undefined ? FANOUT_LINES : DUE.under({ subscriptionId: fanoutQueue(keyId) });
   const lines = await storage.range(prefix, { limit: MOST_FANOUTS });
-  return lines.reduce((sum, { key, value }) => sum + parseDue(key, value).generation, 0);
+  return lines.reduce((sum, { key, value }) => sum + DUE.orThrow(value, key).generation, 0);
 }
 
 /** Returns how many pending deliveries a line stands for. */

@@ -7,7 +7,7 @@ import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
-import { encodeSubscription, readSubscription, refuseOutline } from "./subscription-record.ts";
+import { readSubscription, refuseOutline } from "./subscription-record.ts";
 
 /** How often a step that lost a race is repeated: more often than subscriptions of one key can race at once. */
 const TRIES = 64;
@@ -75,8 +75,7 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "getMa
         const { text, now } = await load(keyId, id);
         const made = await change(now);
         if (made === undefined) return { was: now, next: now };
-        const value = encodeSubscription(made.next);
-        await storage.commit([SUBSCRIPTION.put({ keyId, id }, value, text), ...made.more]);
+        await storage.commit([SUBSCRIPTION.put({ keyId, id }, made.next, text), ...made.more]);
         return { was: now, next: made.next };
       }),
   };

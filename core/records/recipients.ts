@@ -5,21 +5,8 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
-import { MEMBERS } from "../model/schema.ts";
-import type { RecordDamaged } from "../model/subscription.ts";
+import { type FanoutMember, MEMBERS } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
-
-/** A subscription as it was when the event was accepted. */
-export interface FanoutMember {
-  readonly id: string;
-  readonly generation: number;
-  /** True when it was disabled then: its delivery has failed from the start. */
-  readonly disabled: boolean;
-  /** Set when its record was damaged then. */
-  readonly disabledReason?: RecordDamaged;
-  /** True when it was ordered then: its delivery was written with the event. */
-  readonly ordered?: true;
-}
 
 /** A subscription that an event goes to. For an event with a list of its own, only the id is known. */
 export type Recipient = Pick<FanoutMember, "id"> & Partial<FanoutMember>;
@@ -28,26 +15,6 @@ export type Recipient = Pick<FanoutMember, "id"> & Partial<FanoutMember>;
 export const PAGE_MEMBERS = 250;
 /** Most members held in memory, over all snapshots. */
 const MEMBERS_HELD = 50_000;
-
-export const encodeMembers = (members: readonly FanoutMember[]): string =>
-  members
-    .map(
-      ({ id, generation, disabled, disabledReason, ordered }) =>
-        `${id} ${generation}${disabledReason ? " damaged" : disabled ? " disabled" : ordered === true ? " ordered" : ""}`,
-    )
-    .join("\n");
-
-/** @throws SyntaxError when the text is not a page made by `encodeMembers` */
-export function decodeMembers(text: string): readonly FanoutMember[] {
-  return text.split("\n").map((line) => {
-    const [id = "", generation = "", state] = line.split(" ");
-    if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("the text is not a page of a snapshot");
-    const damaged = state === "damaged";
-    const member = { id, generation: Number(generation), disabled: damaged || state === "disabled" };
-    if (damaged) return { ...member, disabledReason: "record_damaged" };
-    return state === "ordered" ? { ...member, ordered: true } : member;
-  });
-}
 
 /** Names a snapshot by its content: the same list has the same name on every node, and may be written twice. */
 export const snapshotId = (pages: readonly string[]): string => {
@@ -73,7 +40,7 @@ export interface Recipients {
 /** @throws StorageError `broken` when these are not the pages that the snapshot is named after */
 function membersOf(snapshot: string, pages: readonly string[]): readonly FanoutMember[] {
   if (snapshotId(pages) !== snapshot) throw new StorageError("broken", `snapshot ${snapshot} is damaged`);
-  return pages.flatMap(decodeMembers);
+  return pages.flatMap((page) => MEMBERS.orThrow(page));
 }
 
 interface Held {

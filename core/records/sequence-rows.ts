@@ -3,7 +3,6 @@
  * deliveries that have entered it, and the number of those that have left. A damaged one is rebuilt from the deliveries
  * themselves, so that it stops nobody.
  */
-import { parseDue } from "../model/delivery.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD, PASSED, SEQUENCE, type SequenceRow, WAITING } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -30,7 +29,7 @@ export function holdsIt(held: string | undefined, ordinal: string): boolean {
 async function headsOf(storage: Pick<Storage, "range">, subscriptionId: string): Promise<Map<number, number>> {
   const heads = new Map<number, number>();
   for await (const { key, value } of everyEntry(storage, DUE.under({ subscriptionId }))) {
-    const { order } = parseDue(key, value);
+    const { order } = DUE.orThrow(value, key);
     if (order !== undefined) heads.set(order.sequence, order.place);
   }
   return heads;

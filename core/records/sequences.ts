@@ -7,14 +7,14 @@
  * order of places is the order of commits, whatever the clocks of the nodes say. The commit that ends a head writes the
  * due line of the next. It conflicts with entries only when it found nobody waiting.
  */
-import { type Delivery, type Due, parseDue, parseWaiting, waitingValue } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { DAMAGED } from "../model/kind.ts";
-import { DELIVERY, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
+import { DAMAGED, unlessDamaged } from "../model/kind.ts";
+import { DELIVERY, DUE, HELD, PASSED, SEQUENCE, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { unlessDamaged } from "./damage.ts";
-import { decodeDelivery, dueOf, endedChanges, putDue } from "./delivery-records.ts";
+import { readOne } from "./damage.ts";
+import { dueOf, endedChanges, putDue } from "./delivery-records.ts";
 import { countIn, holdsIt, NEW, rebuildRow } from "./sequence-rows.ts";
 
 /** The due line of a delivery that goes in order. */
@@ -68,7 +68,7 @@ export async function enterSequences(
         heads.push(made);
         changes.push(putDue(made));
       } else {
-        changes.push(WAITING.put({ ...id, ...made.order, ordinal: made.ordinal }, waitingValue(made), null));
+        changes.push(WAITING.put({ ...id, ...made.order, ordinal: made.ordinal }, made, null));
       }
     }
     changes.push(SEQUENCE.put(id, { busy, entered }, was ?? null));
@@ -87,7 +87,7 @@ interface Passed {
  * @throws StorageError; ConflictError by the commit: then call it again
  */
 export async function passOn(
-  storage: Pick<Storage, "getMany" | "range">,
+  storage: Pick<Storage, "getItem" | "getMany" | "range">,
   { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
 ): Promise<Passed> {
   const id = { keyId, subscriptionId, sequence: order.sequence };
@@ -126,7 +126,7 @@ export async function leaveSequence(
   return left === DAMAGED ? gone : [...gone, PASSED.put(id, left + rows.length, count ?? null)];
 }
 
-type EndStorage = Pick<Storage, "getMany" | "range" | "commit"> & {
+type EndStorage = Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
   readonly queue: Pick<Storage["queue"], "withdraw" | "add">;
 };
 
@@ -175,13 +175,11 @@ export async function endWaiting(
  * Reads who waits in a row. One that cannot be read is rebuilt from the delivery's record. When that cannot be read
  * either, its turn comes all the same: a delivery that is claimed without a record that can be read ends as damaged.
  */
-async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, row: Entry): Promise<Due> {
+async function readWaiting(storage: Pick<Storage, "getItem">, keyId: string, row: Entry): Promise<Due> {
   const due = lineOf(row);
   if (due !== undefined) return due;
   const { subscriptionId, ordinal, ...order } = WAITING.id(row.key);
-  const own = DELIVERY.key({ subscriptionId, ordinal });
-  const [text] = await storage.getMany([own]);
-  const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, own));
+  const delivery = unlessDamaged(await readOne(storage, DELIVERY, { subscriptionId, ordinal }));
   if (delivery?.status === "pending" && delivery.nextAttemptAt !== undefined)
     return { ...dueOf(delivery, delivery.nextAttemptAt), order };
   const dueAt = ordinalTime(ordinal);
@@ -193,14 +191,7 @@ const UNKNOWN = 999_999_999_999_999;
 
 /** Returns the line in a row of the due index, or of a delivery that waits for its turn; `undefined`: it has none. */
 export function lineOf({ key, value }: Entry): Due | undefined {
-  try {
-    if (!WAITING.has(key)) return parseDue(key, value);
-    const due = parseWaiting(key, value);
-    return due.order !== undefined && WAITING.key({ ...due, ...due.order }) === key ? due : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+  return unlessDamaged(WAITING.has(key) ? WAITING.read(value, key) : DUE.read(value, key));
 }
 
 /** True for a conflict about sequences alone: the delivery's own line is as it was. */

@@ -9,11 +9,11 @@
  */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import type { Wide } from "../model/event.ts";
-import { MEMBERS, SNAPSHOT } from "../model/schema.ts";
+import { type FanoutMember, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Subscription } from "../model/subscription.ts";
 import { isOutline } from "./subscription-record.ts";
-import { encodeMembers, PAGE_MEMBERS, snapshotId, type FanoutMember } from "./recipients.ts";
+import { PAGE_MEMBERS, snapshotId } from "./recipients.ts";
 
 const WRITING = "writing";
 const liveText = (count: number): string => `live ${count}`;
@@ -121,10 +121,11 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
 }
 
 function snapshotOf(keyId: string, fan: Fanout): Snapshot {
-  return { keyId, fan, wide: { snapshot: snapshotId(pagesOf(fan)), count: fan.ids.length } };
+  const pages = pagesOf(fan).map((page) => MEMBERS.write(page));
+  return { keyId, fan, wide: { snapshot: snapshotId(pages), count: fan.ids.length } };
 }
 
-function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly string[] {
+function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly (readonly FanoutMember[])[] {
   const byId = new Map<string, FanoutMember>();
   for (const { id, generation } of due) byId.set(id, { id, generation, disabled: false });
   for (const { id, generation } of ordered) byId.set(id, { id, generation, disabled: false, ordered: true });
@@ -132,9 +133,9 @@ function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly string[] 
     const { id, generation } = sub;
     byId.set(id, { id, generation, disabled: true, ...(isOutline(sub) && { disabledReason: "record_damaged" }) });
   }
-  const pages: string[] = [];
+  const pages: (readonly FanoutMember[])[] = [];
   for (let from = 0; from < ids.length; from += PAGE_MEMBERS) {
-    pages.push(encodeMembers(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as FanoutMember)));
+    pages.push(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as FanoutMember));
   }
   return pages;
 }

@@ -7,7 +7,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
 import { everyEntry } from "./every-entry.ts";
-import { encodeSubscription, readSubscription, type Told } from "./subscription-record.ts";
+import { readSubscription, type Told } from "./subscription-record.ts";
 
 /** Keys held in memory, their subscriptions in all, and deleted subscriptions. */
 const KEYS_HELD = 10_000;
@@ -205,7 +205,7 @@ function put(
   read: (text: string) => Subscription,
 ): boolean {
   const known = byId.get(id);
-  if (known !== undefined && encodeSubscription(known) === text) return false;
+  if (known !== undefined && SUBSCRIPTION.write(known) === text) return false;
   const subscription = text === undefined ? undefined : read(text);
   if (!isLive(subscription)) return byId.delete(id);
   byId.set(id, subscription);

@@ -8,10 +8,9 @@
 import { setNewest } from "../lib/bounded-map.ts";
 import { type Delivery, eventStatus, type EventStatus } from "../model/delivery.ts";
 import { StorageError } from "../model/errors.ts";
-import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { DUE, EVENT, FANOUT, fanoutQueue } from "../model/schema.ts";
-import type { Change, Storage } from "../ports/storage.ts";
-import { endedFanout, parseFanout } from "./fanout-row.ts";
+import { deliveryCount, type RelayEvent } from "../model/event.ts";
+import { DUE, EVENT, FANOUT, type FanoutRow, fanoutQueue } from "../model/schema.ts";
+import type { Storage } from "../ports/storage.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
 import { tryCommit } from "./optimistic-update.ts";
 import type { Recipients } from "./recipients.ts";
@@ -52,13 +51,12 @@ export function createWideStatus(deps: {
   const held = new Map<string, Progress>();
 
   /** Writes that all have ended, unless a replay came meanwhile. If it is not written, the next reader reads again. */
-  async function note(event: RelayEvent, row: string, ended: string): Promise<boolean> {
+  async function note(event: RelayEvent, row: string, ended: FanoutRow): Promise<boolean> {
     const { keyId, ordinal } = event;
     // A replay may have added a delivery between the read of the event and that of its row.
     const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
-    if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
-    const said: Change = FANOUT.put({ keyId, ordinal }, ended, row);
-    return await tryCommit(storage, [said]).catch(
+    if (text === undefined || deliveryCount(EVENT.orThrow(text)) !== deliveryCount(event)) return false;
+    return await tryCommit(storage, [FANOUT.put({ keyId, ordinal }, ended, row)]).catch(
       (error: unknown) => error instanceof StorageError || Promise.reject(error),
     );
   }
@@ -68,7 +66,7 @@ export function createWideStatus(deps: {
     const line = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
     const [row, waiting] = await storage.getMany([FANOUT.key({ keyId, ordinal }), line]);
     if (row === undefined || waiting !== undefined) return { status: "pending", row, read: 0 };
-    const now = parseFanout(row);
+    const now = FANOUT.orThrow(row);
     if (now.state === "ended") return { status: now.status, endedAt: now.at, row, read: 0 };
     const name = `${keyId} ${ordinal}`;
     const known = held.get(name);
@@ -92,8 +90,8 @@ export function createWideStatus(deps: {
     }
     const status = eventStatus([...statuses]);
     held.delete(name);
-    const ended = endedFanout(now.snapshot, status, endedAt);
+    const ended = { snapshot: now.snapshot, state: "ended", status, at: endedAt } as const;
     if (!(await note(event, row, ended))) return { status: "pending", row, read: looked };
-    return { status, endedAt, row: ended, read: looked };
+    return { status, endedAt, row: FANOUT.write(ended), read: looked };
   };
 }

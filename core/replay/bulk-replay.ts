@@ -1,15 +1,15 @@
 /** Replays the failed deliveries of one subscription, in order of acceptance, many in one commit. */
-import type { Delivery } from "../model/delivery.ts";
+import type { Delivery, Failed } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
+import { DAMAGED, type Damaged, unlessDamaged } from "../model/kind.ts";
 import { DELIVERY, FAILED, ordinalOf } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { readTexts } from "../records/damage.ts";
 import { reopening } from "../records/fanout-row.ts";
 import type { Endings } from "../records/endings.ts";
-import { decodeDelivery, parseFailed, type Failed } from "../records/delivery-records.ts";
 import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
 import { replayedEventId, type EventPlace } from "./current-delivery.ts";
 
@@ -58,6 +58,10 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
   updatedAt: now,
 });
 
+/** What a damaged line says of a delivery is no reason to choose it. */
+const takes = (only: (failed: Failed) => boolean, failed: Failed | Damaged): boolean =>
+  failed !== DAMAGED && only(failed);
+
 /** @param move moves one delivery, whatever changed meanwhile; returns 0 when it cannot be moved */
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
@@ -81,7 +85,7 @@ export function createBulkReplay(deps: {
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
       if (text === undefined) continue;
-      const delivery = unlessDamaged(() => decodeDelivery(text, keys[i]));
+      const delivery = unlessDamaged(DELIVERY.read(text, keys[i]));
       const plain = delivery?.status === "failed" && delivery.reason !== "record_damaged";
       const opened = plain ? await reopening(storage, sub.keyId, ordinal) : undefined;
       if (delivery === undefined || opened === undefined) {
@@ -139,11 +143,11 @@ export function createBulkReplay(deps: {
       let full = false;
       for (const { key, value } of page) {
         const ordinal = ordinalOf(key);
-        const failed = parseFailed(value);
+        const failed = FAILED.read(value);
         const acceptedAt = ordinalTime(ordinal);
-        leading &&= outdated?.(failed, acceptedAt) === true;
+        leading &&= outdated !== undefined && (failed === DAMAGED || outdated(failed, acceptedAt));
         if (leading) outdatedTo = ordinal;
-        const wants = acceptedAt >= since && acceptedAt < until && only?.(failed) !== false;
+        const wants = acceptedAt >= since && acceptedAt < until && (only === undefined || takes(only, failed));
         full = wants && wanted.length === room;
         if (full) break;
         after = key;

@@ -1,14 +1,15 @@
 /** Reads a delivery for a replay, even when its record is damaged, with the rows by which it is pending: its line in the due index, or its place in order. */
-import { type Delivery, type Due, parseDue } from "../model/delivery.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
 import { compileFilter, type Filter, type Matcher } from "../model/filter.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { DELIVERY, DUE, EVENT, FAILED, WAITING } from "../model/schema.ts";
+import { DAMAGED, unlessDamaged } from "../model/kind.ts";
+import { DELIVERY, DUE, FAILED, WAITING } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { damagedDelivery, readEvent, readTexts, unlessDamaged } from "../records/damage.ts";
+import { damagedDelivery, loadEvent, readOne, readTexts } from "../records/damage.ts";
 import { endLine, endWaiting } from "../records/sequences.ts";
-import { decodeDelivery, freshDelivery, parseFailed } from "../records/delivery-records.ts";
+import { freshDelivery } from "../records/delivery-records.ts";
 
 type Readable = Pick<Storage, "getItem" | "getMany">;
 
@@ -39,7 +40,7 @@ export async function readCurrent(
   const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
   const keys = known === undefined ? [DUE.key({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
   const [value, waiting] = await readTexts(storage, keys);
-  const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
+  const line = value === undefined ? undefined : DUE.orThrow(value, keys[0]);
   const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
   if (known !== undefined) return { delivery: known, text: text as string, line, waits };
   return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
@@ -52,7 +53,7 @@ export async function readCurrent(
  * @throws ConflictError, StorageError
  */
 export async function endCurrent(
-  storage: Pick<Storage, "getMany" | "range" | "commit" | "queue">,
+  storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">,
   { line, waits }: CurrentDelivery,
   over: Delivery,
   options: { readonly also?: readonly Change[]; readonly leased?: boolean },
@@ -80,11 +81,11 @@ async function replayedRecord(
   event: EventPlace,
   subscriptionId: string,
 ): Promise<Delivery | undefined> {
-  const known = unlessDamaged(() => decodeDelivery(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal })));
-  if (known !== undefined) return known;
-  const [line] = await readTexts(storage, [FAILED.key({ subscriptionId, ordinal: event.ordinal })]);
-  const { cycle } = parseFailed(line ?? "");
-  return Number.isSafeInteger(cycle) ? damagedDelivery(event, subscriptionId, cycle) : undefined;
+  const id = { subscriptionId, ordinal: event.ordinal };
+  const known = DELIVERY.read(text, DELIVERY.key(id));
+  if (known !== DAMAGED) return known;
+  const failed = unlessDamaged(await readOne(storage, FAILED, id));
+  return failed && damagedDelivery(event, subscriptionId, failed.cycle);
 }
 
 /**
@@ -97,16 +98,12 @@ export async function replayedEventId(
   sub: Subscription,
   ordinal: string,
 ): Promise<string | undefined> {
-  const { id, keyId } = sub;
-  const key = DELIVERY.key({ subscriptionId: id, ordinal });
-  const [text] = await readTexts(storage, [key]);
-  if (text === undefined) return undefined;
-  const known = unlessDamaged(() => decodeDelivery(text, key));
-  if (known !== undefined && known.reason !== "record_damaged") return known.eventId;
-  const [event] = await readTexts(storage, [EVENT.key({ keyId, ordinal })]);
-  const found = readEvent(keyId, ordinal, event);
+  const known = await readOne(storage, DELIVERY, { subscriptionId: sub.id, ordinal });
+  if (known === undefined) return undefined;
+  if (known !== DAMAGED && known.reason !== "record_damaged") return known.eventId;
+  const found = await loadEvent(storage, sub.keyId, ordinal);
   if (found.damaged) return undefined;
-  const untried = known !== undefined && known.cycle === 0 && known.attempts.length === 0;
+  const untried = known !== DAMAGED && known.cycle === 0 && known.attempts.length === 0;
   return untried && !wantsEvent(sub, found.event) ? undefined : found.event.id;
 }
 

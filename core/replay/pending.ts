@@ -2,7 +2,7 @@
  * Acts on one pending delivery by hand: tries it now, or cancels it. Neither touches a delivery that a node has leased,
  * since its attempt may be on the wire. A crash leaves it as it was or as it was asked for: each is one commit.
  */
-import { type Delivery, dueValue, neverTried } from "../model/delivery.ts";
+import { type Delivery, neverTried } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD } from "../model/schema.ts";
@@ -87,7 +87,7 @@ export function createPendingDeliveries(deps: {
     const now = clock.now();
     // What is due already stays where it is in the queue of its subscription.
     if (line.dueAt <= now || neverTried(line))
-      return await queue.withdraw(line, [{ op: "check", key: DUE.key(line), if: dueValue(line) }, ...also], line);
+      return await queue.withdraw(line, [{ op: "check", key: DUE.key(line), if: DUE.write(line) }, ...also], line);
     const next = { ...delivery, nextAttemptAt: now, updatedAt: now };
     const to = dueOf(next, now);
     return await queue.withdraw(line, [...movedChanges(line, to, next), ...also], to);

@@ -1,6 +1,7 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
 import { setNewest } from "../lib/bounded-map.ts";
 import { createCautiousNow } from "../lib/cautious-now.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { FAILED } from "../model/schema.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -9,7 +10,6 @@ import type { Replay } from "./replay.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { unlessUnreadable } from "../records/damage.ts";
 import { createPacer } from "../records/pacer.ts";
-import { parseFailed } from "../records/delivery-records.ts";
 
 interface ReplayJobOptions {
   /** Only deliveries that failed at least this long ago, ms. */
@@ -61,15 +61,15 @@ export function createReplayJob(deps: {
     for (let after = from; ;) {
       const [entry] = await storage.range(FAILED.start, { after, limit: 1 });
       if (entry === undefined || (to !== undefined && entry.key > to)) return;
-      const { keyId, cycle } = parseFailed(entry.value);
+      const failed = FAILED.read(entry.value);
       // A damaged line does not say whose it is: the next one of the same subscription does.
-      if (!Number.isSafeInteger(cycle)) {
+      if (failed === DAMAGED) {
         after = entry.key;
         continue;
       }
       const { subscriptionId } = FAILED.id(entry.key);
       after = FAILED.end({ subscriptionId });
-      const subscription = await activeOf(keyId, subscriptionId);
+      const subscription = await activeOf(failed.keyId, subscriptionId);
       if (subscription !== undefined) yield subscription;
     }
   }

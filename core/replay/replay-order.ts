@@ -1,11 +1,10 @@
 /** Finds where replayed deliveries stand in the order of their subscription, and lets them in. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData } from "../model/event.ts";
-import { EVENT } from "../model/schema.ts";
 import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
+import { loadEvent } from "../records/damage.ts";
 import { dueOf, putDue, replayChanges } from "../records/delivery-records.ts";
 import { enterSequences, type OrderedDue } from "../records/sequences.ts";
 
@@ -29,9 +28,7 @@ export async function withOrder(
 ): Promise<Delivery> {
   if (sub.ordered !== true || delivery.order !== undefined) return delivery;
   if (sub.orderBy === undefined) return { ...delivery, order: { sequence: 0, place: 0 } };
-  const { ordinal } = delivery;
-  const text = await unlessDamagedLater(readText(storage, "event", EVENT.key({ keyId: sub.keyId, ordinal })));
-  const { event, damaged } = readEvent(sub.keyId, ordinal, text);
+  const { event, damaged } = await loadEvent(storage, sub.keyId, delivery.ordinal);
   // What is damaged is never sent.
   if (damaged) return delivery;
   return {

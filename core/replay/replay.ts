@@ -1,8 +1,8 @@
 /** Replays failed deliveries: they become pending again in a new cycle, on the same path. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { encodeEvent, type RelayEvent } from "../model/event.ts";
-import { EVENT } from "../model/schema.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { DELIVERY, EVENT } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { reopened, reopening } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
 import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
-import { encodeDelivery, freshDelivery } from "../records/delivery-records.ts";
+import { freshDelivery } from "../records/delivery-records.ts";
 import { retryOnConflict } from "../records/optimistic-update.ts";
 import { endCurrent, readCurrent, type CurrentDelivery, type EventPlace } from "./current-delivery.ts";
 import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
@@ -58,7 +58,7 @@ export function createReplay(deps: ReplayDeps): Replay {
   async function ended(current: CurrentDelivery, sub: Subscription): Promise<CurrentDelivery> {
     const over = asEnded(current.delivery, sub);
     if (over === undefined || !(await endCurrent(storage, current, over, { leased: true }))) return current;
-    return { delivery: over, text: encodeDelivery(over) };
+    return { delivery: over, text: DELIVERY.write(over) };
   }
 
   /** Reads those of an event's deliveries that can be moved. */
@@ -127,7 +127,7 @@ export function createReplay(deps: ReplayDeps): Replay {
     await commitReplays(
       storage,
       [{ delivery: next, was: null, next, dueAt }],
-      [EVENT.put(event, encodeEvent(listed), text), ...reopened(event), ...also],
+      [EVENT.put(event, listed, text), ...reopened(event), ...also],
     );
     return 1;
   }

@@ -3,12 +3,12 @@
  * first: otherwise the one behind it would begin meanwhile, and the receiver might read it earlier.
  */
 import type { RelayEvent } from "../model/event.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { DELIVERY } from "../model/schema.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged } from "../records/damage.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
+import { readOne } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
 /** Ends what of an event is in order, after its attempts under way. @throws StorageError */
@@ -21,7 +21,7 @@ const LOOK_MS = 50;
 const RESTING_MS = 1_000;
 
 export function createEndTurns(deps: {
-  readonly storage: Pick<Storage, "getItem" | "getMany">;
+  readonly storage: Pick<Storage, "getItem">;
   readonly subscriptionCache: Pick<SubscriptionCache, "of">;
   /** Cancels a pending delivery. @throws Problem DELIVERY_UNDER_WAY while a node holds it; others when it is not pending */
   readonly cancel: (keyId: string, eventId: string, subscriptionId: string) => Promise<void>;
@@ -30,9 +30,7 @@ export function createEndTurns(deps: {
   const { storage, subscriptionCache, cancel, clock } = deps;
 
   async function isResting(subscriptionId: string, ordinal: string): Promise<boolean> {
-    const key = DELIVERY.key({ subscriptionId, ordinal });
-    const [text] = await readTexts(storage, [key]);
-    const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
+    const delivery = unlessDamaged(await readOne(storage, DELIVERY, { subscriptionId, ordinal }));
     return (delivery?.nextAttemptAt ?? 0) > clock.now() + RESTING_MS;
   }
 

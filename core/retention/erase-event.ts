@@ -5,13 +5,13 @@
  */
 import type { Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { DUE, ERASING, EVENT, FANOUT, fanoutQueue, REPLAYED, SUBSCRIPTION } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { keepErasedId, tellErased } from "../records/erased-id.ts";
-import { fanoutOf, removingFanout } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
 import { everyEntry, everyPage } from "../records/every-entry.ts";
 import { tryCommit } from "../records/optimistic-update.ts";
@@ -83,20 +83,16 @@ export function createEventErasure(deps: {
     if (row === undefined) return [];
     // Without its line nothing more of the fan-out is written.
     const rest: Change = unwritten === undefined ? { op: "check", key: line, if: null } : removalOf(line, unwritten);
-    const snapshot = fanoutOf(row)?.snapshot;
-    if (snapshot === undefined) return [removalOf(key, row), tellErased(ordinal), rest];
-    return [
-      { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
-      ERASING.put({ keyId, ordinal }, ""),
-      tellErased(ordinal),
-      rest,
-    ];
+    const known = FANOUT.read(row);
+    if (known === DAMAGED) return [removalOf(key, row), tellErased(ordinal), rest];
+    const gone = { snapshot: known.snapshot, state: "removing", removed: 0, added: subscriptionIds } as const;
+    return [FANOUT.put({ keyId, ordinal }, gone, row), ERASING.put({ keyId, ordinal }, ""), tellErased(ordinal), rest];
   }
 
   async function eraseOnce({ event, text, damaged }: Located, also: readonly Change[]): Promise<boolean> {
     const { keyId, ordinal, id } = event;
     const row = damaged || event.wide !== undefined ? await storage.getItem(FANOUT.key({ keyId, ordinal })) : undefined;
-    if (damaged || (row !== undefined && fanoutOf(row) === undefined)) await eraseUnlisted(event);
+    if (damaged || FANOUT.read(row) === DAMAGED) await eraseUnlisted(event);
     const asWide = await removing(event);
     const listed = asWide.length > 0 ? [] : event.subscriptionIds;
     const removed = await Promise.all(listed.map((sub) => removeDelivery(storage, event, sub)));

@@ -11,12 +11,14 @@ import {
   EVENT,
   EVENT_ID,
   FANOUT,
-  KINDS,
+  type EraseJob as Job,
+  OF_SUBSCRIPTION,
   ordinalOf,
   PORTAL,
   STATS,
   SUBSCRIPTION,
 } from "../model/schema.ts";
+import { DAMAGED, unlessDamaged } from "../model/kind.ts";
 import { ordinalFloor } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -41,16 +43,6 @@ export interface KeyErasure {
   /** Continues what an earlier process has left. */
   start(): void;
   stop(): Promise<void>;
-}
-
-interface Job {
-  /** Epoch ms of the request. */
-  readonly at: number;
-  readonly actor: Actor;
-  /** Subscriptions that were there then, though by their own time, from a clock that is ahead, they are younger. */
-  readonly ahead?: readonly string[];
-  /** Events up to this ordinal are erased. Absent while subscriptions are being deleted. */
-  readonly until?: string;
 }
 
 /** Rows that are deleted together. */
@@ -128,22 +120,19 @@ export function createKeyErasure(deps: {
   /** Deletes what is left of a deleted subscription, and at last its record. */
   async function purgeSubscription(keyId: string, { key, value }: Entry, signal: AbortSignal): Promise<void> {
     const { id: subscriptionId } = SUBSCRIPTION.id(key);
-    for (const kind of KINDS)
-      if (kind.owner === "subscription") await purge(kind.under({ keyId, subscriptionId }), signal);
+    for (const kind of OF_SUBSCRIPTION) await purge(kind.under({ keyId, subscriptionId }), signal);
     await tryCommit(storage, [{ op: "delete", key, if: value }]);
   }
 
   async function work(keyId: string, text: string, signal: AbortSignal): Promise<void> {
-    const job = jobOf(text);
-    if (job === undefined) throw new Error("its record is damaged: ask for it again");
+    const job = ERASE_KEY.read(text);
+    if (job === DAMAGED) throw new Error("its record is damaged: ask for it again");
     const row = ERASE_KEY.key({ keyId });
     if (job.until === undefined) {
       await removeSubscriptions(keyId, job, signal);
       const settled = await keyEvents.settle(keyId, signal);
       if (settled === undefined) return;
-      await tryCommit(storage, [
-        { op: "put", key: row, value: JSON.stringify({ ...job, ahead: undefined, until: settled }), if: text },
-      ]);
+      await tryCommit(storage, [ERASE_KEY.put({ keyId }, { ...job, ahead: undefined, until: settled }, text)]);
       const next = await storage.getItem(row);
       if (next !== undefined && next !== text) await work(keyId, next, signal);
       return;
@@ -193,13 +182,13 @@ export function createKeyErasure(deps: {
       const before = await storage.getItem(row);
       await tryCommit(storage, [
         // A damaged one cannot go on, and is begun again.
-        { op: "put", key: row, value: JSON.stringify(job), if: before !== undefined && !jobOf(before) ? before : null },
+        ERASE_KEY.put({ keyId }, job, ERASE_KEY.read(before) === DAMAGED ? before : null),
         PORTAL.delete({ keyId }),
         audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
       ]);
       const text = await storage.getItem(row);
       rounds.wake();
-      return (text === undefined ? undefined : jobOf(text))?.at ?? job.at;
+      return unlessDamaged(ERASE_KEY.read(text))?.at ?? job.at;
     },
     start: rounds.start,
     stop: rounds.stop,
@@ -211,16 +200,6 @@ async function youngerThan(storage: Pick<Storage, "range">, keyId: string, at: n
   for await (const { key, value } of everyEntry(storage, SUBSCRIPTION.under({ keyId })))
     if (readSubscription(value, key).createdAt > at) ids.push(SUBSCRIPTION.id(key).id);
   return ids;
-}
-
-/** Returns `undefined` for a damaged record. */
-function jobOf(text: string): Job | undefined {
-  try {
-    const job = JSON.parse(text) as Partial<Job> | null;
-    return Number.isFinite(job?.at) && typeof job?.actor?.sub === "string" ? (job as Job) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Whether a subscription is deleted, to its end. */

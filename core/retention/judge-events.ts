@@ -2,12 +2,12 @@
 import { eventStatus, type DeliveryStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal } from "../model/ids.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { ATTEMPTS, DELIVERY, EVENT, EVENT_ID, FAILED } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
+import { readTexts, unlessUnreadable } from "../records/damage.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
 
 /** An event and its record's text. */
@@ -67,8 +67,8 @@ export function createEventJudge(deps: {
   async function partOf(key: string, text: string | undefined): Promise<Part> {
     // Without a record only the acceptance has been written.
     if (text === undefined) return PENDING;
-    const delivery = unlessDamaged(() => decodeDelivery(text, key));
-    if (delivery === undefined) return DAMAGED;
+    const delivery = DELIVERY.read(text, key);
+    if (delivery === DAMAGED) return UNKNOWN;
     const { status, subscriptionId, ordinal, cycle, updatedAt } = delivery;
     if (status === "pending") return PENDING;
     // Only if unchanged since it was read: a replay that comes meanwhile wins.
@@ -116,4 +116,4 @@ export function createEventJudge(deps: {
 
 const PENDING: Part = { status: "pending", endedAt: 0, changes: [] };
 /** Nobody can say whether it has ended, or what else belongs to it. */
-const DAMAGED: Part = { status: "failed", endedAt: 0, changes: [], damaged: true };
+const UNKNOWN: Part = { status: "failed", endedAt: 0, changes: [], damaged: true };

@@ -8,8 +8,7 @@ import type { RelayEvent } from "../model/event.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED, HELD, WAITING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged } from "../records/damage.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
+import { readTexts } from "../records/damage.ts";
 import { holdsIt } from "../records/sequence-rows.ts";
 import { leaveSequence, passOn } from "../records/sequences.ts";
 import { everyEntry } from "../records/every-entry.ts";
@@ -49,16 +48,16 @@ export async function removeDelivery(
   const { keyId, ordinal } = event;
   const key = DELIVERY.key({ subscriptionId, ordinal });
   const [text] = await readTexts(storage, [key]);
-  const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
-  const damaged = text !== undefined && delivery === undefined;
+  const delivery = DELIVERY.read(text, key);
   const changes: Change[] = [text === undefined ? { op: "check", key, if: null } : removalOf(key, text)];
   if (text !== undefined) changes.push(FAILED.delete({ subscriptionId, ordinal }));
-  if (damaged || (delivery?.cycle ?? 0) > 0)
+  if (delivery === DAMAGED || (delivery?.cycle ?? 0) > 0)
     for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
       changes.push({ op: "delete", key: row.key });
-  const place = damaged
-    ? await search(storage, subscriptionId, ordinal)
-    : await placeOf(storage, event, subscriptionId, delivery);
+  const place =
+    delivery === DAMAGED
+      ? await search(storage, subscriptionId, ordinal)
+      : await placeOf(storage, event, subscriptionId, delivery);
   const { order, due, waits } = place;
   const holds = staysHeld ? undefined : place.holds;
   for (const row of [due, holds]) if (row !== undefined) changes.push(removalOf(row.key, row.value));

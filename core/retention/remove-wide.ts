@@ -6,11 +6,11 @@
 import type { Due, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
+import { DAMAGED } from "../model/kind.ts";
 import { ERASING, EVENT, EVENT_ID, FANOUT, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { parseFanout, removingFanout } from "../records/fanout-row.ts";
-import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
+import { PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
 import { tryCommit } from "../records/optimistic-update.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
@@ -54,7 +54,7 @@ export function createWideRemoval(deps: {
    */
   async function page(keyId: string, ordinal: string, row: string): Promise<string | undefined> {
     const key = FANOUT.key({ keyId, ordinal });
-    const now = parseFanout(row);
+    const now = FANOUT.orThrow(row);
     if (now.state !== "removing") return undefined;
     const { snapshot, removed, added } = now;
     // Pages of the snapshot one by one, then the deliveries that replays added.
@@ -63,8 +63,8 @@ export function createWideRemoval(deps: {
     const [text, erasing] = await storage.getMany(keys);
     // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
     const staysHeld = erasing === undefined;
-    const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
-    const next = text === undefined ? undefined : removingFanout(snapshot, removed + PAGE_MEMBERS, added);
+    const ids = text === undefined ? added : MEMBERS.orThrow(text).map(({ id }) => id);
+    const next = text === undefined ? undefined : FANOUT.write({ ...now, removed: removed + PAGE_MEMBERS });
     const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
     for (let tries = 0; tries < TRIES; tries++) {
       const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id, staysHeld)));
@@ -127,11 +127,11 @@ export function createWideRemoval(deps: {
       if (at === undefined) return { do: "keep" };
       // No number at all when the row is damaged.
       if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
-      const removing = removingFanout(wide.snapshot, 0, subscriptionIds);
+      const removing = { snapshot: wide.snapshot, state: "removing", removed: 0, added: subscriptionIds } as const;
       const changes: Change[] = [EVENT.delete({ keyId, ordinal }, text), FANOUT.put({ keyId, ordinal }, removing, row)];
       if (eventOrdinal(id) !== ordinal) changes.push(EVENT_ID.delete({ keyId, id }));
       if (!(await tryCommit(storage, changes))) return { do: "later" };
-      await removeDeliveries(keyId, ordinal, removing);
+      await removeDeliveries(keyId, ordinal, FANOUT.write(removing));
       return { do: "removed" };
     },
     async finish(keyId, ordinal, signal) {
@@ -144,15 +144,11 @@ export function createWideRemoval(deps: {
       const used = new Set<string>();
       for await (const { key, value } of everyEntry(storage, FANOUT.under({ keyId }))) {
         if (signal.aborted) return;
-        try {
-          const { snapshot, state } = parseFanout(value);
-          used.add(SNAPSHOT.key({ keyId, id: snapshot }));
-          if (state === "removing") await removeDeliveries(keyId, FANOUT.id(key).ordinal, value, signal);
-        } catch (error) {
-          // Damaged: it is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
-          if (!(error instanceof SyntaxError)) throw error;
-          return;
-        }
+        const row = FANOUT.read(value);
+        // It is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
+        if (row === DAMAGED) return;
+        used.add(SNAPSHOT.key({ keyId, id: row.snapshot }));
+        if (row.state === "removing") await removeDeliveries(keyId, FANOUT.id(key).ordinal, value, signal);
       }
       for await (const one of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
         if (signal.aborted) return;

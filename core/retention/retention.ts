@@ -1,12 +1,12 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
-import { decodeEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { API_KEY, EVENT, EXPIRY, ordinalOf, SNAPSHOT, SUBSCRIPTION } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { createPacer } from "../records/pacer.ts";
-import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
+import { readTexts, unlessUnreadable } from "../records/damage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { readSubscription } from "../records/subscription-record.ts";
@@ -230,6 +230,6 @@ export function createRetention(given: {
 
 /** Returns a stored event. A damaged one stays: nobody can say whether it has ended, or what else belongs to it. */
 function stored(key: string, text: string | undefined): readonly StoredEvent[] {
-  const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
+  const event = unlessDamaged(EVENT.read(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
 }

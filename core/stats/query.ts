@@ -4,13 +4,12 @@ import type { Delivery } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
+import { readEvent, readRecord } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, bucketStart } from "./rollups.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
-import { decodeDelivery } from "../records/delivery-records.ts";
 import {
   addBucket,
   addCounts,
@@ -135,9 +134,7 @@ export function createStatsQuery(deps: {
 
   /** Of a damaged record only the place is known. */
   function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
-    const known = unlessDamaged(() => decodeDelivery(value, key));
-    if (known !== undefined) return known;
-    return damagedDelivery(readEvent(keyId, ordinalOf(key), undefined).event, id);
+    return readRecord(value, readEvent(keyId, ordinalOf(key), undefined).event, id);
   }
 
   return {

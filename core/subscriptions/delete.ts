@@ -12,7 +12,7 @@ import { loadOutlined, retryOnConflict } from "../records/optimistic-update.ts";
 import { readTexts } from "../records/damage.ts";
 import { endingMark, type Endings } from "../records/endings.ts";
 import { countLive } from "../records/subscription-cache.ts";
-import { encodeSubscription, isOutline, readSubscription } from "../records/subscription-record.ts";
+import { isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
 
 interface DeletionDeps {
@@ -44,10 +44,10 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const { headers: _h, clientCertificate: _c, oauth2: _o, disabledReason: _reason, ...rest } = now;
       const at = clock.now();
       const generation = now.generation + 1;
-      const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
-      const tombstone = encodeSubscription(gone satisfies Subscription);
+      const stamp = { updatedAt: at, deletedAt: at, generation, ending: true } as const;
+      const gone: Subscription = { ...rest, url: "", secrets: [], ...stamp };
       await storage.commit([
-        SUBSCRIPTION.put({ keyId, id }, tombstone, text),
+        SUBSCRIPTION.put({ keyId, id }, gone, text),
         COUNT.put({ keyId }, String(Math.max(0, live - 1)), count ?? null),
         EXPIRY.put({ at: at + TOMBSTONE_MS, target: SUBSCRIPTION.key({ keyId, id }) }, ""),
         endingMark(gone),
@@ -55,7 +55,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
         ...(await forgetSequences(storage, isOutline(now) ? { ...now, ordered: true, orderBy: "" } : now, at)),
         audit(keyId, actor, { action: "subscription.deleted", target: id }),
       ]);
-      return tombstone;
+      return SUBSCRIPTION.write(gone);
     });
     // The tombstone stops every attempt that has not begun. These calls end the ones that have, here and on the other
     // nodes.
@@ -63,7 +63,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     endings?.begin(keyId, id);
     const { ending: _ending, ...ended } = readSubscription(ending, SUBSCRIPTION.key({ keyId, id }));
-    const change = SUBSCRIPTION.put({ keyId, id }, encodeSubscription(ended), ending);
+    const change = SUBSCRIPTION.put({ keyId, id }, ended, ending);
     await storage.commit([change]).catch((error: unknown) => {
       // A simultaneous repeat has finished it.
       if (!(error instanceof ConflictError)) throw error;

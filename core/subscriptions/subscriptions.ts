@@ -14,7 +14,6 @@ import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-u
 import { endingMark, type Endings } from "../records/endings.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
-import { encodeSubscription } from "../records/subscription-record.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
@@ -145,7 +144,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
         const changes: Change[] = [
-          SUBSCRIPTION.put({ keyId, id }, encodeSubscription(subscription), null),
+          SUBSCRIPTION.put({ keyId, id }, subscription, null),
           COUNT.put({ keyId }, String(live + 1), count ?? null),
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
         ];

@@ -2,13 +2,13 @@
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
-import { type Due, dueValue } from "../../core/model/delivery.ts";
+import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "./queue.ts";
 import type { Bench } from "./storage.ts";
 
 /** Deletes the line as it was read. */
-const dropOf = (one: Due): Change => ({ op: "delete", key: DUE.key(one), if: dueValue(one) });
+const dropOf = (one: Due): Change => ({ op: "delete", key: DUE.key(one), if: DUE.write(one) });
 
 const moveOf = (from: Due, to: Due): readonly Change[] => [dropOf(from), lineOf(to)];
 

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
-import { type Due, dueValue } from "../../core/model/delivery.ts";
+import type { Due } from "../../core/model/delivery.ts";
 import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { backlogLaws } from "./queue-backlog.ts";
 import { clockLaws } from "./queue-clock.ts";
@@ -22,7 +22,7 @@ export const due = (sub: string, n: number, dueAt: number, more: Partial<Due> = 
   ...more,
 });
 
-export const lineOf = (one: Due): Change => ({ op: "put", key: DUE.key(one), value: dueValue(one) });
+export const lineOf = (one: Due): Change => ({ op: "put", key: DUE.key(one), value: DUE.write(one) });
 export const endOf = (one: Due): Change => ({ op: "delete", key: DUE.key(one) });
 
 /** Commits the lines and tells the queue, as intake does. */
@@ -66,7 +66,7 @@ export function queueLaws(bench: Bench): void {
     expect(lease.token).not.toBe("");
     expect(await claim(storage.queue)).toEqual([]);
     expect(await storage.queue.depth()).toMatchObject({ waiting: 0, leased: 1 });
-    expect(await storage.getItem(DUE.key(lease))).toBe(dueValue(one));
+    expect(await storage.getItem(DUE.key(lease))).toBe(DUE.write(one));
   });
 
   law("leases a line whose text is damaged as such, so that its delivery comes to an end", async () => {
@@ -82,7 +82,7 @@ export function queueLaws(bench: Bench): void {
         dueAt: one.dueAt,
         damaged,
       });
-      await storage.queue.settle(lease, [{ op: "delete", key: DUE.key(lease), if: dueValue(lease) }]);
+      await storage.queue.settle(lease, [{ op: "delete", key: DUE.key(lease), if: DUE.write(lease) }]);
       expect(await storage.getItem(DUE.key(one))).toBeUndefined();
     }
   });
@@ -183,7 +183,7 @@ export function queueLaws(bench: Bench): void {
     expect(again).toMatchObject(next);
     expect(again.token).not.toBe(lease.token);
     await lost(storage.queue.settle(lease, [endOf(next)]));
-    expect(await storage.getItem(DUE.key(next))).toBe(dueValue(next));
+    expect(await storage.getItem(DUE.key(next))).toBe(DUE.write(next));
   });
 
   law("settles and keeps the lease: its line is the new one, and nobody else gets it", async () => {
@@ -232,7 +232,7 @@ export function queueLaws(bench: Bench): void {
       await lost(storage.queue.settle(forged, [endOf(lease)]));
       await storage.queue.release(forged);
     }
-    expect(await storage.getItem(DUE.key(lease))).toBe(dueValue(lease));
+    expect(await storage.getItem(DUE.key(lease))).toBe(DUE.write(lease));
     await storage.queue.settle({ ...lease }, [endOf(lease)]);
   });
 
@@ -245,7 +245,7 @@ export function queueLaws(bench: Bench): void {
     await lost(storage.queue.settle(lease, [endOf(lease)]));
     const again = await claimOne(storage.queue);
     expect(again).toMatchObject({ attempts: 2, dueAt: now() - 5 });
-    expect(await storage.getItem(DUE.key(again))).toBe(dueValue(again));
+    expect(await storage.getItem(DUE.key(again))).toBe(DUE.write(again));
   });
 
   law("gives back for later: not claimed before, and the lease still names the stored line", async () => {
@@ -333,7 +333,7 @@ export function queueLaws(bench: Bench): void {
     expect(await storage.queue.extend(a)).toBe(false);
     await lost(storage.queue.settle(a, [endOf(a)]));
     await storage.queue.release(a);
-    expect(await storage.getItem(DUE.key(a))).toBe(dueValue(a));
+    expect(await storage.getItem(DUE.key(a))).toBe(DUE.write(a));
     expect(await storage.queue.extend(b)).toBe(true);
     expect(names(await claim(storage.queue))).toEqual(["b2"]);
     await storage.queue.settle(b, [endOf(b)]);

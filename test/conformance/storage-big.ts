@@ -1,6 +1,5 @@
 /** Laws of size: the largest commit that intake can make is taken, alone and beside its like, wholly or not at all. */
 import { expect } from "vitest";
-import { dueValue } from "../../core/model/delivery.ts";
 import { DUE, EVENT } from "../../core/model/schema.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import type { Bench } from "./storage.ts";
@@ -28,7 +27,7 @@ function batch(n: number, subscriptions: number, dueAt: number): Batch {
     changes.push({ op: "put", key: EVENT.key({ keyId, ordinal }), value: `${i}${value}`, if: null });
     for (const subscriptionId of subs) {
       const due = { subscriptionId, keyId, ordinal, dueAt, generation: 0, cycle: 0, attempts: 0 };
-      changes.push({ op: "put", key: DUE.key(due), value: dueValue(due) });
+      changes.push({ op: "put", key: DUE.key(due), value: DUE.write(due) });
     }
   }
   return { keyId, subs, changes };

@@ -1,10 +1,8 @@
 // A damaged record is never sent, ends with a reason, is counted and listed, and stops nothing else: on every storage.
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { decodeDelivery, encodeDelivery, parseFailed } from "../../core/records/delivery-records.ts";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { decodeEvent } from "../../core/model/event.ts";
 import { DELIVERY, EVENT, FAILED } from "../../core/model/schema.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -156,7 +154,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     await settled(test);
     expect(sentIds(test)).toEqual([ids[3]]);
     expect(count("records_damaged event")).toBe(3);
-    expect((await storage.range("failed:")).map(({ value }) => parseFailed(value).reason)).toEqual(
+    expect((await storage.range("failed:")).map(({ value }) => FAILED.orThrow(value).reason)).toEqual(
       Array(3).fill("record_damaged"),
     );
   });
@@ -183,7 +181,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     await settled(test);
 
     const ends = (await storage.range(DELIVERY.under({ subscriptionId: sub }))).map(({ value, key }) =>
-      decodeDelivery(value, key),
+      DELIVERY.orThrow(value, key),
     );
     expect(ends.map(({ status, reason }) => reason ?? status)).toEqual(
       rows.map((_, n) => (n % 2 === 0 ? "record_damaged" : "delivered")),
@@ -265,7 +263,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const sent = sentIds(test);
     expect(new Set(sent).size).toBe(sent.length);
     expect(sent).toContain(`evt_${ordinalIn(spared)}`);
-    const ended = (await test.storage.range("delivery:")).map(({ key, value }) => decodeDelivery(value, key));
+    const ended = (await test.storage.range("delivery:")).map(({ key, value }) => DELIVERY.orThrow(value, key));
     expect(ended).toHaveLength(20);
     for (const { status, reason, eventId, attempts } of ended) {
       if (status === "delivered") expect(sent).toContain(eventId);
@@ -299,16 +297,16 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       await settled(test);
       expect(sentIds(test).toSorted()).toEqual([id, other].toSorted());
       const key = DELIVERY.key({ subscriptionId: sub, ordinal: ordinalIn(event?.key ?? "") });
-      const record = decodeDelivery((await storage.getItem(key)) ?? "", key);
+      const record = DELIVERY.orThrow((await storage.getItem(key)) ?? "", key);
       const failed = { ...record, status: "failed", reason: "exhausted" } as const;
       await put(storage, key, JSON.stringify(failed));
       await put(storage, FAILED.key({ subscriptionId: sub, ordinal: record.ordinal }), "key_1 1 exhausted 0");
       await test.parts.replay.event("key_1", id);
       await settled(test);
       const text = (await storage.getItem(key)) ?? "";
-      expect(text).toBe(encodeDelivery(decodeDelivery(text)));
+      expect(text).toBe(DELIVERY.write(DELIVERY.orThrow(text)));
       expect(text).toMatch(/^\{"sum":"[0-9a-f]{8}"/);
-      expect(decodeEvent((await storage.getItem(event?.key ?? "")) ?? "").id).toBe(id);
+      expect(EVENT.orThrow((await storage.getItem(event?.key ?? "")) ?? "").id).toBe(id);
       expect((await verifyStorage(storage)).faults).toEqual([]);
     },
   );

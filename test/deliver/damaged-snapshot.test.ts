@@ -1,6 +1,6 @@
 // The stored list of a wide event's subscriptions cannot be read: what proves itself is sent, and nothing waits for ever.
+import { FAILED } from "../../core/model/schema.ts";
 import { expect, it } from "vitest";
-import { parseFailed } from "../../core/records/delivery-records.ts";
 import { testClock } from "../support/clock.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 import { publishMany, SMALL, subscribers } from "../support/wide.ts";
@@ -46,7 +46,7 @@ it("those that were never tried end as damaged, and are sent by a replay of thei
   expect(test.sent).toEqual([]);
   const failed = await test.storage.range("failed:");
   expect(failed.map(({ key }) => key.split(":")[1])).toEqual(ids);
-  expect(new Set(failed.map(({ value }) => parseFailed(value).reason))).toEqual(new Set(["record_damaged"]));
+  expect(new Set(failed.map(({ value }) => FAILED.orThrow(value).reason))).toEqual(new Set(["record_damaged"]));
   expect(await test.storage.range("due:")).toEqual([]);
   const subscription = await test.parts.subscriptionCache.get("key_1", ids[0] ?? "");
   if (subscription === undefined) throw new Error("it is not there");

@@ -1,7 +1,7 @@
 // The cache of accepted events: what it holds is not read back, what it does not hold is.
 import { describe, expect, it } from "vitest";
 import { createEventCache } from "../../core/deliver/event-cache.ts";
-import { deliveryBody, encodeEvent, type RelayEvent } from "../../core/model/event.ts";
+import { deliveryBody, type RelayEvent } from "../../core/model/event.ts";
 import { EVENT } from "../../core/model/schema.ts";
 import { ordinals } from "../../core/model/ids.ts";
 
@@ -17,7 +17,7 @@ function made(subscriptionIds: readonly string[], data = "1"): RelayEvent {
 
 /** A cache over a storage that has all of these, and the keys that were read from it. */
 function opened(maxBytes: number, events: readonly RelayEvent[]) {
-  const rows = new Map(events.map((event) => [EVENT.key(event), encodeEvent(event)]));
+  const rows = new Map(events.map((event) => [EVENT.key(event), EVENT.write(event)]));
   const reads: string[] = [];
   const storage = {
     getItem: async (key: string) => {

@@ -1,7 +1,7 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
+import { DUE } from "../../core/model/schema.ts";
 import { describe, expect, it } from "vitest";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
-import { parseDue } from "../../core/model/delivery.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const QUICK = { attempts: 2, firstDelayMs: 10_000, factor: 1, maxDelayMs: 10_000 };
@@ -122,7 +122,7 @@ describe("a relay that stops", () => {
     await test.clock.advance(0);
     await stopped;
     expect(test.sent).toHaveLength(3);
-    expect((await test.storage.range("due:")).map(({ key, value }) => parseDue(key, value))).toMatchObject([
+    expect((await test.storage.range("due:")).map(({ key, value }) => DUE.orThrow(value, key))).toMatchObject([
       { keyId: "key_1", generation: 1, cycle: 0, attempts: 1 },
     ]);
     expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 1 });

@@ -5,7 +5,6 @@ import { DELIVERY, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
-import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
@@ -107,9 +106,9 @@ describe("what waits behind a held delivery goes on", () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
     const key = SUBSCRIPTION.key({ keyId: "key_1", id: sub });
-    const known = decodeSubscription((await test.storage.getItem(key)) ?? "", key);
+    const known = SUBSCRIPTION.orThrow((await test.storage.getItem(key)) ?? "", key);
     const disabled = { ...known, status: "disabled", generation: known.generation + 1 } as const;
-    await test.storage.commit([{ op: "put", key, value: encodeSubscription(disabled) }]);
+    await test.storage.commit([{ op: "put", key, value: SUBSCRIPTION.write(disabled) }]);
     for (let n = 0; n < 4 && (await test.storage.range("waiting:")).length > 0; n++) await test.clock.advance(SWEEP_MS);
     await settle(test);
     for (const id of made) expect(await test.status(id)).toBe("failed");

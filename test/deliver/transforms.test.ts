@@ -1,8 +1,8 @@
 // A subscription's transform makes the bodies of its deliveries; one that makes none is an attempt that failed.
+import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { transformFailed, type Transforming } from "../../core/deliver/transform.ts";
-import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
@@ -177,8 +177,8 @@ describe("a delivery with a transform", () => {
     const { subscription } = await subscriptions.create("key_1", fields, ACTOR);
     // As an earlier config has allowed it.
     const key = `subscription:key_1:${subscription.id}`;
-    const known = decodeSubscription((await test.storage.getItem(key)) ?? "", key);
-    const value = encodeSubscription({ ...known, transform: "gone" });
+    const known = SUBSCRIPTION.orThrow((await test.storage.getItem(key)) ?? "", key);
+    const value = SUBSCRIPTION.write({ ...known, transform: "gone" });
     await test.storage.commit([{ op: "put", key, value }]);
     await test.start();
     const id = await test.publish();

@@ -1,4 +1,5 @@
 // Whole relays between a real broker and their storage, killed -9 in mid-stream, and the broker too: a ledger of all events.
+import { EVENT } from "../../core/model/schema.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,6 @@ import { connect as connectNats } from "@nats-io/transport-node";
 import { Admin, Producer } from "@platformatic/kafka";
 import { connect as connectAmqp } from "amqplib";
 import { describe, expect, it } from "vitest";
-import { decodeEvent } from "../../core/model/event.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild } from "../support/child-relay.ts";
@@ -150,7 +150,7 @@ async function storedIn(dataDir: string) {
   const events: { readonly body: string }[] = [];
   for (let after: string | undefined; ;) {
     const page = await storage.range("event:", { after, limit: 1_000 });
-    events.push(...page.map(({ value }) => decodeEvent(value)));
+    events.push(...page.map(({ value }) => EVENT.orThrow(value)));
     if (page.length < 1_000) break;
     after = page.at(-1)?.key;
   }

@@ -4,9 +4,8 @@ import { createSubscriptionCache } from "../../core/records/subscription-cache.t
 import { createAttemptHistory } from "../../core/history/attempts.ts";
 import { createHistory, readDelivery } from "../../core/history/events.ts";
 import type { HistoryPage } from "../../core/history/history.ts";
-import { encodeAttempts, encodeDelivery } from "../../core/records/delivery-records.ts";
-import { type Delivery, dueValue } from "../../core/model/delivery.ts";
-import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
+import type { Delivery } from "../../core/model/delivery.ts";
+import { deliveryBody } from "../../core/model/event.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
 import { ATTEMPTS, DELIVERY, DUE, EVENT, SUBSCRIPTION } from "../../core/model/schema.ts";
@@ -115,15 +114,15 @@ const deliveries = fc.array(fc.record({ at: fc.integer({ min: 0, max: 40 }), sta
 function fill(store: ReturnType<typeof shelf>, made: readonly { readonly at: number; readonly stage: string }[]): void {
   for (const [n, { at, stage: how }] of made.entries()) {
     const event = eventAt(NOW - 100 + at, n);
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
     const due = { subscriptionId: sub.id, keyId: "key_1", ordinal: event.ordinal, generation: 3, cycle: 0 };
     const record = (over: Partial<Delivery>): void =>
       void store.rows.set(
         DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
-        encodeDelivery(deliveryOf(event, over)),
+        DELIVERY.write(deliveryOf(event, over)),
       );
     const line = (dueAt: number, attempts: number): void =>
-      void store.rows.set(DUE.key({ ...due, dueAt }), dueValue({ ...due, dueAt, attempts }));
+      void store.rows.set(DUE.key({ ...due, dueAt }), DUE.write({ ...due, dueAt, attempts }));
     if (how === "untried") line(event.acceptedAt, 0);
     else if (how === "retrying") {
       record({ status: "pending", nextAttemptAt: NOW + n });
@@ -190,7 +189,7 @@ describe("a list", () => {
     const { store, history } = room();
     for (let n = 0; n < 4_500; n++) {
       const event = eventAt(NOW - 5_000 + n, n, [], n === 3 ? "rare" : "common");
-      store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
+      store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
     }
     let read = 0;
     const { range } = store;
@@ -237,14 +236,14 @@ describe("a list", () => {
     const { store, history, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number, number: number) => ({ cycle, number, startedAt: NOW, durationMs: 1 });
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
     for (const cycle of [0, 1, 10])
       store.rows.set(
         ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }),
-        encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle, 1), attempt(cycle, 2)] })),
+        ATTEMPTS.write(deliveryOf(event, { cycle, attempts: [attempt(cycle, 1), attempt(cycle, 2)] })),
       );
     const record = deliveryOf(event, { cycle: 11, attempts: [attempt(11, 1)] });
-    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), encodeDelivery(record));
+    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), DELIVERY.write(record));
     const named = (list: readonly { readonly cycle: number; readonly number: number }[] = []) =>
       list.map(({ cycle, number }) => `${cycle}.${number}`);
     const shown = await history.event("key_1", event.id);
@@ -270,8 +269,8 @@ describe("a list", () => {
     const { store, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number) => ({ cycle, number: 1, startedAt: NOW, durationMs: 1 });
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
-    const text = (cycle: number): string => encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle)] }));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+    const text = (cycle: number): string => ATTEMPTS.write(deliveryOf(event, { cycle, attempts: [attempt(cycle)] }));
     for (const cycle of [0, 1, 2, 3, 4])
       store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }), text(cycle));
     // A changed digit, garbage, and what is another cycle's.
@@ -282,7 +281,7 @@ describe("a list", () => {
     store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 2 }), "\u0000");
     store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 3 }), text(0));
     const record = deliveryOf(event, { cycle: 5, attempts: [attempt(5)] });
-    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), encodeDelivery(record));
+    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), DELIVERY.write(record));
     for (const limit of [1, 2, 50]) {
       const found: number[] = [];
       for (let before: number | undefined; ;) {
@@ -298,7 +297,7 @@ describe("a list", () => {
   it("is not confused by a first attempt that ends while it reads", async () => {
     const { store, history } = room();
     const event = eventAt(NOW, 1);
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), encodeEvent(event));
+    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
     const { getMany } = store;
     let calls = 0;
     store.getMany = async (keys) => {
@@ -306,7 +305,7 @@ describe("a list", () => {
       if (calls++ === 0)
         store.rows.set(
           DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
-          encodeDelivery(deliveryOf(event)),
+          DELIVERY.write(deliveryOf(event)),
         );
       return found;
     };

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeAttempts, decodeDelivery, encodeAttempts, encodeDelivery } from "../../core/records/delivery-records.ts";
 import { withChecksum } from "../../core/lib/checksum.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { DamagedRecordError } from "../../core/model/errors.ts";
-import { decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
+import { deliveryBody } from "../../core/model/event.ts";
 import { ATTEMPTS, DELIVERY, EVENT } from "../../core/model/schema.ts";
 
 const ordinal = "01kajc7dvq8d8n8kx5p6q7r8s9";
@@ -47,22 +46,22 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 /** A record as it is stored, under its key, and what reads it. */
 const record = fc.oneof(
   event.map((one) => ({
-    text: encodeEvent(one),
+    text: EVENT.write(one),
     key: EVENT.key({ keyId: one.keyId, ordinal }),
-    decode: decodeEvent as Decode,
+    decode: (...of: Stored) => EVENT.orThrow(...of),
   })),
   delivery.map((one) => ({
-    text: encodeDelivery(one),
+    text: DELIVERY.write(one),
     key: DELIVERY.key({ subscriptionId: sub, ordinal }),
-    decode: decodeDelivery as Decode,
+    decode: (...of: Stored) => DELIVERY.orThrow(...of),
   })),
   delivery.map((one) => ({
-    text: encodeAttempts(one),
+    text: ATTEMPTS.write(one),
     key: ATTEMPTS.key({ subscriptionId: sub, ordinal, cycle: 1 }),
-    decode: decodeAttempts as Decode,
+    decode: (...of: Stored) => ATTEMPTS.orThrow(...of),
   })),
 );
-type Decode = (text: string, key: string) => unknown;
+type Stored = [text: string, key: string];
 
 /** As the first edition wrote it. */
 const withoutChecksum = (text: string): string => `{${text.slice('{"sum":"12345678",'.length)}`;
@@ -112,14 +111,15 @@ describe("a record of the first edition", () => {
   it("is read as it was, and has its checksum when it is written next", () => {
     fc.assert(
       fc.property(event, delivery, (one, two) => {
-        const [old, later] = [withoutChecksum(encodeEvent(one)), encodeEvent(one)];
-        expect(decodeEvent(old, EVENT.key({ keyId: one.keyId, ordinal }))).toEqual(one);
-        expect(encodeEvent(decodeEvent(old))).toBe(later);
+        const [old, later] = [withoutChecksum(EVENT.write(one)), EVENT.write(one)];
+        expect(EVENT.orThrow(old, EVENT.key({ keyId: one.keyId, ordinal }))).toEqual(one);
+        expect(EVENT.write(EVENT.orThrow(old))).toBe(later);
         const plain = JSON.stringify(two);
-        expect(decodeDelivery(plain, DELIVERY.key({ subscriptionId: sub, ordinal }))).toEqual(two);
-        expect(encodeDelivery(decodeDelivery(plain))).toBe(withChecksum(plain.slice(1)));
+        expect(DELIVERY.orThrow(plain, DELIVERY.key({ subscriptionId: sub, ordinal }))).toEqual(two);
+        expect(DELIVERY.write(DELIVERY.orThrow(plain))).toBe(withChecksum(plain.slice(1)));
         expect(
-          decodeAttempts(JSON.stringify(two.attempts), ATTEMPTS.key({ subscriptionId: sub, ordinal, cycle: 1 })),
+          ATTEMPTS.orThrow(JSON.stringify(two.attempts), ATTEMPTS.key({ subscriptionId: sub, ordinal, cycle: 1 }))
+            .attempts,
         ).toEqual(two.attempts);
       }),
     );
@@ -128,11 +128,11 @@ describe("a record of the first edition", () => {
   it("is refused when its head and its body say different things, or its body is no JSON", () => {
     const body = deliveryBody(`evt_${ordinal}`, "deposit:paid", "key_1", 1, '{"n":1}');
     const about = { id: `evt_${ordinal}`, type: "deposit:paid", keyId: "key_1", ordinal, createdAt: 1, acceptedAt: 1 };
-    const text = withoutChecksum(encodeEvent({ ...about, subscriptionIds: [sub], body }));
+    const text = withoutChecksum(EVENT.write({ ...about, subscriptionIds: [sub], body }));
     const key = EVENT.key({ keyId: "key_1", ordinal });
-    expect(decodeEvent(text, key).id).toBe(about.id);
-    expect(() => decodeEvent(text.replace("deposit:paid", "deposit:pbid"), key)).toThrow(DamagedRecordError);
-    expect(() => decodeEvent(text.replace('{"n":1}', '{"n":1'), key)).toThrow(DamagedRecordError);
-    expect(() => decodeEvent(text, EVENT.key({ keyId: "key_1", ordinal: other }))).toThrow(DamagedRecordError);
+    expect(EVENT.orThrow(text, key).id).toBe(about.id);
+    expect(() => EVENT.orThrow(text.replace("deposit:paid", "deposit:pbid"), key)).toThrow(DamagedRecordError);
+    expect(() => EVENT.orThrow(text.replace('{"n":1}', '{"n":1'), key)).toThrow(DamagedRecordError);
+    expect(() => EVENT.orThrow(text, EVENT.key({ keyId: "key_1", ordinal: other }))).toThrow(DamagedRecordError);
   });
 });

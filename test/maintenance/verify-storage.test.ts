@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { DELIVERY, FAILED, KINDS } from "../../core/model/schema.ts";
@@ -84,13 +83,13 @@ describe("the check of stored data", () => {
   it("finds a delivery that the index of failed ones does not know, and one that it should not", async () => {
     const faults = await ruled(async (test) => {
       const [other, pending] = await test.storage.range("delivery:");
-      const delivered = decodeDelivery(other?.value ?? "");
+      const delivered = DELIVERY.orThrow(other?.value ?? "");
       return [
         { op: "put", key: FAILED.key(DELIVERY.id(pending?.key ?? "")), value: "key_1 1 exhausted 0" },
         {
           op: "put",
           key: other?.key ?? "",
-          value: encodeDelivery({ ...delivered, status: "failed", reason: "exhausted" }),
+          value: DELIVERY.write({ ...delivered, status: "failed", reason: "exhausted" }),
         },
       ];
     });

@@ -1,10 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DamagedRecordError } from "../../core/model/errors.ts";
-import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
+import { bodyData, deliveryBody } from "../../core/model/event.ts";
 import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
-import { dueValue, parseDue } from "../../core/model/delivery.ts";
-import { API_KEY, DUE, EVENT, EVENT_ID, EXPIRY, KEY_TYPE, KINDS, SUBSCRIPTION, TYPE } from "../../core/model/schema.ts";
+import {
+  API_KEY,
+  DUE,
+  EVENT,
+  EVENT_ID,
+  EXPIRY,
+  KEY_TYPE,
+  KINDS,
+  OF_SUBSCRIPTION,
+  SUBSCRIPTION,
+  TYPE,
+} from "../../core/model/schema.ts";
 import { isEventId, isEventName, isEventPattern, isKeyId, matchesPattern } from "../../core/model/names.ts";
 
 const time = fc.integer({ min: 0, max: 9_999_999_999_999 });
@@ -149,7 +159,7 @@ describe("keys of the shelves", () => {
     fc.assert(
       fc.property(keyId, ordinal, time, fc.nat(), fc.nat(), (id, minted, dueAt, generation, cycle) => {
         const due = { subscriptionId: "sub_1", keyId: id, ordinal: minted, dueAt, generation, cycle, attempts: 3 };
-        expect(parseDue(DUE.key(due), dueValue(due))).toEqual(due);
+        expect(DUE.orThrow(DUE.write(due), DUE.key(due))).toEqual(due);
         expect(API_KEY.id(API_KEY.key({ keyId: id })).keyId).toBe(id);
         expect(SUBSCRIPTION.id(SUBSCRIPTION.key({ keyId: id, id: "sub_1" }))).toEqual({ keyId: id, id: "sub_1" });
         const target = EVENT.key({ keyId: id, ordinal: minted });
@@ -159,9 +169,10 @@ describe("keys of the shelves", () => {
   });
 
   it("of what belongs to a subscription begin with its ids, since all under them goes with it", () => {
-    const own = KINDS.filter(({ owner }) => owner === "subscription");
-    expect(own).toHaveLength(10);
-    for (const kind of own)
+    const ids = { keyId: "key_1", subscriptionId: "sub_1" };
+    expect(OF_SUBSCRIPTION).toEqual(KINDS.filter((kind) => kind.under(ids).includes("sub_1")));
+    expect(OF_SUBSCRIPTION).toHaveLength(10);
+    for (const kind of OF_SUBSCRIPTION)
       expect(kind.under({ keyId: "key_1", subscriptionId: "sub_1" })).toMatch(/^[a-z]+:(?:key_1:)?sub_1(?::|$)/);
   });
 
@@ -199,7 +210,7 @@ describe("an event record", () => {
       fc.property(anything, data, (about, published) => {
         const body = deliveryBody(about.id, about.type, about.keyId, about.createdAt, published);
         const event = { ...about, body };
-        expect(decodeEvent(encodeEvent(event))).toEqual(event);
+        expect(EVENT.orThrow(EVENT.write(event))).toEqual(event);
         expect(bodyData(event)).toBe(published);
         expect(JSON.parse(body)).toMatchObject({ id: about.id, type: about.type, keyId: about.keyId });
       }),
@@ -207,7 +218,7 @@ describe("an event record", () => {
   });
 
   it("that is none is refused", () => {
-    expect(() => decodeEvent("{}")).toThrow(DamagedRecordError);
-    expect(() => decodeEvent("x\n{}")).toThrow(DamagedRecordError);
+    expect(() => EVENT.orThrow("{}")).toThrow(DamagedRecordError);
+    expect(() => EVENT.orThrow("x\n{}")).toThrow(DamagedRecordError);
   });
 });

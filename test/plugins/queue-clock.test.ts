@@ -1,7 +1,6 @@
 /** What the in-process queue reads of storage to find lines whose times cannot be true. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
 import type { Due } from "../../core/model/delivery.ts";
-import { dueValue } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
@@ -27,7 +26,7 @@ it("reads what waits for later once after a start and once after a step, not aga
   });
   for (let i = 0; i < LINES; i++) {
     const one = due("a", i, clock.now() + HOUR_MS + i, { attempts: 1, waitMs: HOUR_MS + i });
-    map.set(DUE.key(one), dueValue(one));
+    map.set(DUE.key(one), DUE.write(one));
   }
   const rest = async (): Promise<void> => {
     for (let i = 0; i < 2 * (LINES / 250); i++) await turn();
@@ -60,7 +59,7 @@ it("has every retry of a long backlog claimed by the end of its wait after the c
   });
   for (let i = 0; i < LINES; i++) {
     const one = due("a", i, clock.now() + 20_000 + (i % 10_000), { attempts: 1, waitMs: 20_000 + (i % 10_000) });
-    map.set(DUE.key(one), dueValue(one));
+    map.set(DUE.key(one), DUE.write(one));
   }
   await queue.sweep();
   await clock.step(-24 * HOUR_MS);
@@ -104,7 +103,7 @@ it("has what was left to storage claimed in time when the clock is set back whil
   const retries = (from: number, waitMs: number): readonly Due[] =>
     Array.from({ length: 100 }, (_, i) => {
       const one = due("a", from + i, clock.now() + waitMs, { attempts: 1, waitMs });
-      map.set(DUE.key(one), dueValue(one));
+      map.set(DUE.key(one), DUE.write(one));
       return one;
     });
   retries(0, 60_000);

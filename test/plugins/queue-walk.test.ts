@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LeaseLostError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
-import { type Due, dueValue } from "../../core/model/delivery.ts";
+import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Lease } from "../../core/ports/storage.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
@@ -118,7 +118,7 @@ class Walk {
 
   async publish(one: Due, told: boolean): Promise<void> {
     await this.lag();
-    this.write([{ op: "put", key: DUE.key(one), value: dueValue(one) }]);
+    this.write([{ op: "put", key: DUE.key(one), value: DUE.write(one) }]);
     await this.lag();
     if (told) this.queue.add([one]);
   }
@@ -130,7 +130,7 @@ class Walk {
       expect(this.ended.has(lease.ordinal), `${lease.ordinal} was done`).toBe(false);
       expect(this.held.has(lease.ordinal), `${lease.ordinal} was leased`).toBe(false);
       if (!this.early.has(lease.ordinal)) expect(lease.dueAt).toBeLessThanOrEqual(this.clock.now());
-      expect(this.map.get(DUE.key(lease)), "the line is the stored one").toBe(dueValue(lease));
+      expect(this.map.get(DUE.key(lease)), "the line is the stored one").toBe(DUE.write(lease));
       this.held.set(lease.ordinal, lease.token);
       this.leases.push(lease);
     }
@@ -145,7 +145,7 @@ class Walk {
   async settle(lease: Lease, next?: Due, how?: "next" | "keep", told = true): Promise<void> {
     const line = this.lines.get(lease.ordinal) ?? lease;
     const changes: Change[] = [{ op: "delete", key: DUE.key(line) }];
-    if (next !== undefined) changes.push({ op: "put", key: DUE.key(next), value: dueValue(next) });
+    if (next !== undefined) changes.push({ op: "put", key: DUE.key(next), value: DUE.write(next) });
     // From the commit on it may be claimed anew, or is over; before the settle resolves.
     const before = this.held.get(lease.ordinal);
     if (how !== "keep") this.held.delete(lease.ordinal);

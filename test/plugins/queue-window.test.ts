@@ -1,6 +1,5 @@
 /** What the in-process queue still knows of lines that it has no room for. The laws themselves are in test/conformance. */
 import { expect, it } from "vitest";
-import { dueValue } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Lease } from "../../core/ports/storage.ts";
 import { heap } from "../../plugins/storage/embedded/binary-heap.ts";
@@ -25,7 +24,7 @@ it("does not claim before its time what was given back for later and then had no
   });
   const add = (name: string, n: number): void => {
     const one = due(name, n, clock.now());
-    map.set(DUE.key(one), dueValue(one));
+    map.set(DUE.key(one), DUE.write(one));
     queue.add([one]);
   };
   add("rests", 0);
@@ -95,7 +94,7 @@ function gated(window: number, gate: (prefix: string) => Promise<void>) {
   const store = (name: string, lines: number): void => {
     for (let n = 0; n < lines; n++) {
       const one = due(name, n, clock.now());
-      map.set(DUE.key(one), dueValue(one));
+      map.set(DUE.key(one), DUE.write(one));
     }
   };
   return { queue, store };

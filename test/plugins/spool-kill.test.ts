@@ -1,10 +1,10 @@
+import { EVENT } from "../../core/model/schema.ts";
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { decodeEvent } from "../../core/model/event.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -49,7 +49,7 @@ it("a process killed again and again stores every event of every file once", asy
   for (let after: string | undefined; ;) {
     const page = await storage.range("event:", { after, limit: 1_000 });
     for (const { value } of page) {
-      const { data } = JSON.parse(decodeEvent(value).body) as { data: number };
+      const { data } = JSON.parse(EVENT.orThrow(value).body) as { data: number };
       seen.set(data, (seen.get(data) ?? 0) + 1);
     }
     if (page.length < 1_000) break;

@@ -1,7 +1,7 @@
+import { EVENT } from "../../core/model/schema.ts";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { decodeEvent } from "../../core/model/event.ts";
 import { putBack } from "../../plugins/source/spool/folder.ts";
 import { needs } from "../support/needs.ts";
 import { Disk } from "./disk.ts";
@@ -40,7 +40,9 @@ it(
     async function judge(folder: string): Promise<string | undefined> {
       const rows = (await readDatabase(join(folder, "data/relay.db"))) ?? new Map<string, string>();
       const events = [...rows].filter(([key]) => key.startsWith("event:"));
-      const stored = new Set(events.map(([, value]) => (JSON.parse(decodeEvent(value).body) as { data: number }).data));
+      const stored = new Set(
+        events.map(([, value]) => (JSON.parse(EVENT.orThrow(value).body) as { data: number }).data),
+      );
       const notes = [...rows].filter(([key]) => key.startsWith("plugin:")).map(([, value]) => value);
       const lists = ["done", "rejected"].map((name) => join(folder, "drop", name));
       // As a relay does that starts there.

@@ -1,5 +1,5 @@
+import { EVENT } from "../../core/model/schema.ts";
 import { describe, expect, it } from "vitest";
-import { decodeEvent } from "../../core/model/event.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { SMALL } from "../support/wide.ts";
@@ -65,7 +65,7 @@ describe("an event for more subscriptions than a commit holds", () => {
       expect(shelves(made.shelf.commits.at(-1))).toEqual(["put event", "put fanout", "put due", "check snapshot"]);
       expect(made.shelf.added.at(-1)).toMatchObject({ subscriptionId: "fan_key_1", generation: count, attempts: 0 });
       const ordinal = accepted?.id.slice(4) as string;
-      const { subscriptionIds, wide } = decodeEvent(made.shelf.rows.get(`event:key_1:${ordinal}`) ?? "");
+      const { subscriptionIds, wide } = EVENT.orThrow(made.shelf.rows.get(`event:key_1:${ordinal}`) ?? "");
       expect([subscriptionIds, wide?.count]).toEqual([[], count]);
     }
   });

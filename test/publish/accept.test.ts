@@ -1,8 +1,7 @@
+import { DELIVERY, DUE, EVENT } from "../../core/model/schema.ts";
 import { describe, expect, it } from "vitest";
-import { bodyData, decodeEvent } from "../../core/model/event.ts";
+import { bodyData } from "../../core/model/event.ts";
 import { isOrdinal } from "../../core/model/ids.ts";
-import { decodeDelivery } from "../../core/records/delivery-records.ts";
-import { parseDue } from "../../core/model/delivery.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
 
@@ -16,13 +15,13 @@ describe("an accepted event", () => {
     expect(accepted?.createdAt).toBe("2026-01-01T00:00:00.000Z");
     const ordinal = accepted?.id.slice(4) ?? "";
     expect(isOrdinal(ordinal)).toBe(true);
-    const event = decodeEvent(made.shelf.rows.get(`event:key_1:${ordinal}`) ?? "");
+    const event = EVENT.orThrow(made.shelf.rows.get(`event:key_1:${ordinal}`) ?? "");
     expect(event.subscriptionIds).toEqual(["sub_a", "sub_c"]);
     expect(event.body).toBe(
       `{"id":"evt_${ordinal}","type":"deposit:paid","keyId":"key_1","createdAt":"2026-01-01T00:00:00.000Z","data":{"amount":1}}`,
     );
     expect(made.told).toEqual([event]);
-    const lines = [...made.shelf.rows].filter(([key]) => key.startsWith("due:")).map(([k, v]) => parseDue(k, v));
+    const lines = [...made.shelf.rows].filter(([key]) => key.startsWith("due:")).map(([k, v]) => DUE.orThrow(v, k));
     expect(lines).toEqual(made.shelf.added);
     expect(lines[0]).toEqual({
       subscriptionId: "sub_a",
@@ -75,7 +74,7 @@ describe("an accepted event", () => {
     const ordinal = accepted?.id.slice(4) ?? "";
     expect(accepted?.deliveries).toBe(1);
     expect(made.shelf.added).toEqual([]);
-    expect(decodeDelivery(made.shelf.rows.get(`delivery:sub_off:${ordinal}`) ?? "")).toEqual({
+    expect(DELIVERY.orThrow(made.shelf.rows.get(`delivery:sub_off:${ordinal}`) ?? "")).toEqual({
       keyId: "key_1",
       eventId: accepted?.id,
       ordinal,

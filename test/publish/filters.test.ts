@@ -1,7 +1,7 @@
 // Filters decide at acceptance which subscriptions an event goes to.
+import { EVENT } from "../../core/model/schema.ts";
 import { describe, expect, it } from "vitest";
 import { createFilteredFanouts, type Addressed } from "../../core/publish/filtered-fanouts.ts";
-import { decodeEvent } from "../../core/model/event.ts";
 import type { Filter } from "../../core/model/filter.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
@@ -43,7 +43,7 @@ describe("an accepted event", () => {
     const [accepted] = await made.intake.accept(publish([paidIn("JPY")]));
     expect(accepted?.deliveries).toBe(0);
     const text = made.shelf.rows.get(`event:key_1:${accepted?.id.slice(4)}`);
-    expect(decodeEvent(text ?? "").subscriptionIds).toEqual([]);
+    expect(EVENT.orThrow(text ?? "").subscriptionIds).toEqual([]);
     expect(made.shelf.added).toEqual([]);
   });
 

@@ -1,8 +1,7 @@
 // One record that cannot be read, and what lists and recurring work do for all others.
 import { expect, it } from "vitest";
-import { HELD, OVERLAP, SUBSCRIPTION } from "../../core/model/schema.ts";
+import { FANOUT, HELD, OVERLAP, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { skipForgotten } from "../../core/records/held.ts";
-import { endedFanout } from "../../core/records/fanout-row.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -44,7 +43,9 @@ it("a wide event with a damaged snapshot is listed as damaged, and the others as
   expect(await list({ statusCode: 200 })).toEqual([]);
   // Its status is known from the row, its deliveries are not.
   for (const { key, value } of await storage.range("fanout:"))
-    await storage.commit([{ op: "put", key, value: endedFanout(value.split(" ")[0] ?? "", "delivered", clock.now()) }]);
+    await storage.commit([
+      FANOUT.put(FANOUT.id(key), { ...FANOUT.orThrow(value), state: "ended", status: "delivered", at: clock.now() }),
+    ]);
   expect(await list({ statusCode: 200 })).toEqual([]);
   expect(await list({})).toMatchObject([{ id: bad, damaged: false, status: "delivered" }, { id: good }]);
   expect(await list({ subscriptionId: "sub_1" })).toEqual([]);

@@ -1,8 +1,8 @@
+import { DELIVERY } from "../../core/model/schema.ts";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { withChecksum } from "../../core/lib/checksum.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
-import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
 
 const time = fc.integer({ min: 0, max: 9_999_999_999_999 });
 const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined });
@@ -35,8 +35,8 @@ const delivery: fc.Arbitrary<Delivery> = fc.record({
 it("a delivery's record is JSON, whatever the far side has said", () => {
   fc.assert(
     fc.property(delivery, (one) => {
-      expect(encodeDelivery(one)).toBe(withChecksum(JSON.stringify(one).slice(1)));
-      expect(decodeDelivery(encodeDelivery(one))).toEqual(one);
+      expect(DELIVERY.write(one)).toBe(withChecksum(JSON.stringify(one).slice(1)));
+      expect(DELIVERY.orThrow(DELIVERY.write(one))).toEqual(one);
     }),
   );
 });

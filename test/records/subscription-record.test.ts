@@ -1,11 +1,10 @@
 /** The record of a subscription: every change of a character is noticed, and records without a checksum stay readable. */
 import { expect, it } from "vitest";
 import { DamagedRecordError } from "../../core/model/errors.ts";
+import { unlessDamaged } from "../../core/model/kind.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
-import { unlessDamaged } from "../../core/records/damage.ts";
 import { createOptimisticUpdate } from "../../core/records/optimistic-update.ts";
-import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import { shelf } from "../support/shelf.ts";
 
 const SUB: Subscription = {
@@ -22,24 +21,24 @@ const SUB: Subscription = {
 const KEY = SUBSCRIPTION.key({ keyId: "key_1", id: "sub_1" });
 
 it("no single changed character of a record passes, wherever it is", () => {
-  const text = encodeSubscription(SUB);
-  expect(decodeSubscription(text, KEY)).toEqual(SUB);
+  const text = SUBSCRIPTION.write(SUB);
+  expect(SUBSCRIPTION.orThrow(text, KEY)).toEqual(SUB);
   for (let at = 0; at < text.length; at++)
     for (let bit = 0; bit < 7; bit++) {
       const flipped = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ (1 << bit)) + text.slice(at + 1);
-      const read = unlessDamaged(() => decodeSubscription(flipped, KEY));
+      const read = unlessDamaged(SUBSCRIPTION.read(flipped, KEY));
       // All that may pass is another time of the last change.
       if (read !== undefined) expect({ ...read, updatedAt: 2 }, flipped).toEqual(SUB);
     }
 });
 
 it("a record that version 0.1.0 has changed is read, and gets its checksum when it is next written", () => {
-  const { keyId, ...old } = JSON.parse(encodeSubscription(SUB)) as Subscription;
+  const { keyId, ...old } = JSON.parse(SUBSCRIPTION.write(SUB)) as Subscription;
   const text = JSON.stringify({ ...old, keyId, url: "https://moved.example.com/", updatedAt: 9 });
-  const read = decodeSubscription(text, KEY);
+  const read = SUBSCRIPTION.orThrow(text, KEY);
   expect(read).toEqual({ ...SUB, url: "https://moved.example.com/", updatedAt: 9 });
-  const again = encodeSubscription(read).replace("moved", "loved");
-  expect(() => decodeSubscription(again, KEY)).toThrow(DamagedRecordError);
+  const again = SUBSCRIPTION.write(read).replace("moved", "loved");
+  expect(() => SUBSCRIPTION.orThrow(again, KEY)).toThrow(DamagedRecordError);
 });
 
 it("a record of the first edition is read, and gets its checksum when it is next written", async () => {
@@ -47,11 +46,11 @@ it("a record of the first edition is read, and gets its checksum when it is next
   store.rows.set(KEY, JSON.stringify(SUB));
   const { revise } = createOptimisticUpdate(store);
   await revise("key_1", "sub_1", (now) => ({ next: { ...now, updatedAt: 3 }, more: [] }));
-  expect(store.rows.get(KEY)).toBe(encodeSubscription({ ...SUB, updatedAt: 3 }));
+  expect(store.rows.get(KEY)).toBe(SUBSCRIPTION.write({ ...SUB, updatedAt: 3 }));
 });
 
 it("a record of the first edition that stands under another's key is not read", () => {
-  expect(() => decodeSubscription(JSON.stringify(SUB), SUBSCRIPTION.key({ keyId: "key_2", id: "sub_1" }))).toThrow(
+  expect(() => SUBSCRIPTION.orThrow(JSON.stringify(SUB), SUBSCRIPTION.key({ keyId: "key_2", id: "sub_1" }))).toThrow(
     DamagedRecordError,
   );
 });

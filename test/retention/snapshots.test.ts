@@ -2,7 +2,6 @@
 import { expect, it } from "vitest";
 import { FANOUT, MEMBERS, SNAPSHOT } from "../../core/model/schema.ts";
 import { ordinals } from "../../core/model/ids.ts";
-import { openFanout } from "../../core/records/fanout-row.ts";
 import { createWideRemoval } from "../../core/retention/remove-wide.ts";
 import { testPath } from "../support/path.ts";
 
@@ -16,7 +15,12 @@ it("deletes an unused snapshot also where a key has a thousand that are used", a
   await storage.commit([
     ...used.map((id) => ({ op: "put", key: SNAPSHOT.key({ keyId: "key_1", id }), value: "live 300" }) as const),
     ...used.map(
-      (id) => ({ op: "put", key: FANOUT.key({ keyId: "key_1", ordinal: mint() }), value: openFanout(id) }) as const,
+      (id) =>
+        ({
+          op: "put",
+          key: FANOUT.key({ keyId: "key_1", ordinal: mint() }),
+          value: FANOUT.write({ snapshot: id, state: "open" }),
+        }) as const,
     ),
   ]);
   const old = `f${hex(1).slice(1)}`;

@@ -144,7 +144,13 @@ describe("an event for more subscriptions than a commit holds", () => {
       return commit(changes);
     };
     test.otherwise = replied(200);
-    const also = [{ op: "put", key: "audit:key_1:x", value: "{}" }] as const;
+    const also = [
+      {
+        op: "put",
+        key: "audit:key_1:x",
+        value: JSON.stringify({ at: 1, by: "a", action: "access", target: "b", result: "done" }),
+      },
+    ] as const;
     expect(await test.parts.replay.event("key_1", id, { also })).toBe(29);
     await until(wide.ended(test, id));
     expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(ids, "delivered"));

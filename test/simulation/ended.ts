@@ -1,9 +1,7 @@
 /** What has ended in the simulation: a replay finds what a list shows as failed, and nothing waits behind what has ended. */
-import { parseDue, parseWaiting } from "../../core/model/delivery.ts";
-import { FAILED, isFanoutQueue, SUBSCRIPTION } from "../../core/model/schema.ts";
+import { FAILED, isFanoutQueue, SUBSCRIPTION, DUE, WAITING } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
-import { decodeSubscription } from "../../core/records/subscription-record.ts";
 import type { DeliveryPath } from "../../core/runtime/compose/path.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { fail } from "./violation.ts";
@@ -54,11 +52,12 @@ const FOLLOWS_MS = 75_000;
 export function checkEnded(rows: SortedMap, now: number, met: Map<string, number>, leaseMs: number): void {
   for (const prefix of ["due:", "waiting:"])
     for (const { key, value } of rows.range(prefix, EVERY)) {
-      const { subscriptionId, keyId, generation } = prefix === "due:" ? parseDue(key, value) : parseWaiting(key, value);
+      const { subscriptionId, keyId, generation } =
+        prefix === "due:" ? DUE.orThrow(value, key) : WAITING.orThrow(value, key);
       if (isFanoutQueue(subscriptionId)) continue;
       const own = SUBSCRIPTION.key({ keyId, id: subscriptionId });
       const text = rows.get(own);
-      if (text === undefined || endedBy(decodeSubscription(text, own), generation) === undefined) continue;
+      if (text === undefined || endedBy(SUBSCRIPTION.orThrow(text, own), generation) === undefined) continue;
       const since = met.get(key) ?? now;
       met.set(key, since);
       if (now - since > FOLLOWS_MS + leaseMs)

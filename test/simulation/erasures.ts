@@ -2,7 +2,6 @@
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { AuditLine } from "../../core/model/audit.ts";
 import { AUDIT, ERASE_KEY, ERASING, FANOUT, SUBSCRIPTION } from "../../core/model/schema.ts";
-import { parseFanout } from "../../core/records/fanout-row.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
@@ -55,7 +54,7 @@ export const mayGo = (erasures: readonly Erasure[], keyId: string, askedAt: numb
 /** Whether what there was of an event may still be stored without it: its deliveries go in pages. */
 export function isRemoving(rows: SortedMap, keyId: string, ordinal: string): boolean {
   const row = rows.get(FANOUT.key({ keyId, ordinal }));
-  return row !== undefined && parseFanout(row).state === "removing";
+  return row !== undefined && FANOUT.orThrow(row).state === "removing";
 }
 
 /** Notes which erasures of keys are over, and that their subscriptions have to be quiet from then on. */
@@ -77,7 +76,7 @@ export function checkFinished(rows: SortedMap, wellMs: number): void {
   for (const prefix of [ERASING.start, ERASE_KEY.start])
     for (const { key } of rows.range(prefix, EVERY)) fail(`${key} is not finished after ${wellMs} ms`);
   for (const { key, value } of rows.range("fanout:", EVERY))
-    if (parseFanout(value).state === "removing") fail(`${key} still has deliveries after ${wellMs} ms`);
+    if (FANOUT.orThrow(value).state === "removing") fail(`${key} still has deliveries after ${wellMs} ms`);
 }
 
 /** @param sent whether or not it arrived */

@@ -1,13 +1,10 @@
 /** What must hold of a relay's records and of what its receivers saw, whatever happened to it. */
 import type { Attempt } from "../../core/model/attempt.ts";
 import { deliveryBody } from "../../core/model/event.ts";
-import { decodeEvent } from "../../core/model/event.ts";
 import { ordinalTime } from "../../core/model/ids.ts";
-import { parseDue } from "../../core/model/delivery.ts";
-import { COUNT, DELIVERY, EVENT, EVENT_ID, FAILED, isFanoutQueue } from "../../core/model/schema.ts";
+import { COUNT, DELIVERY, EVENT, EVENT_ID, FAILED, isFanoutQueue, ATTEMPTS, DUE } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Entry } from "../../core/ports/storage.ts";
-import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/records/delivery-records.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
@@ -67,9 +64,9 @@ export function checkRows(rows: SortedMap): void {
   const dues = new Map<string, string>();
   const written = writtenSoFar(rows);
   for (const { key, value } of all("due:")) {
-    const due = parseDue(key, value);
+    const due = DUE.orThrow(value, key);
     if (isFanoutQueue(due.subscriptionId)) {
-      const event = decodeEvent(rows.get(EVENT.key(due)) ?? fail(`${key} is of no event`));
+      const event = EVENT.orThrow(rows.get(EVENT.key(due)) ?? fail(`${key} is of no event`));
       if (event.wide === undefined || due.attempts >= event.wide.count) fail(`${key} → ${value} has nothing to write`);
       continue;
     }
@@ -78,7 +75,7 @@ export function checkRows(rows: SortedMap): void {
     dues.set(name, key);
     const event = rows.get(EVENT.key(due));
     if (event === undefined && !isRemoving(rows, due.keyId, due.ordinal)) fail(`${key} is due without an event`);
-    if (event !== undefined && !recipientsOf(rows, decodeEvent(event)).includes(due.subscriptionId))
+    if (event !== undefined && !recipientsOf(rows, EVENT.orThrow(event)).includes(due.subscriptionId))
       fail(`${key}: its event does not name it`);
     const text = rows.get(DELIVERY.key(due));
     if (text === undefined) {
@@ -86,7 +83,7 @@ export function checkRows(rows: SortedMap): void {
       if (due.dueAt !== ordinalTime(due.ordinal)) fail(`${key} was never tried and is not due at its acceptance`);
       continue;
     }
-    const delivery = decodeDelivery(text);
+    const delivery = DELIVERY.orThrow(text);
     if (delivery.status !== "pending") fail(`${key} is due, but its delivery is ${delivery.status}`);
     if (delivery.nextAttemptAt !== due.dueAt) fail(`${key} is due at another time than ${delivery.nextAttemptAt}`);
     if (
@@ -98,7 +95,7 @@ export function checkRows(rows: SortedMap): void {
   }
   const waiting = checkSequences(rows);
   for (const { key, value } of all("delivery:")) {
-    const { keyId, subscriptionId, ordinal, status, cycle, attempts, reason } = decodeDelivery(value);
+    const { keyId, subscriptionId, ordinal, status, cycle, attempts, reason } = DELIVERY.orThrow(value);
     if (rows.get(EVENT.key({ keyId, ordinal })) === undefined && !isRemoving(rows, keyId, ordinal))
       fail(`${key} is of no event`);
     const name = `${subscriptionId}:${ordinal}`;
@@ -107,7 +104,7 @@ export function checkRows(rows: SortedMap): void {
     const failed = rows.get(FAILED.key({ subscriptionId, ordinal }));
     if ((status === "failed") !== (failed !== undefined))
       fail(`${key} is ${status}, its line of failed ones: ${failed}`);
-    if (failed !== undefined && (parseFailed(failed).cycle !== cycle || parseFailed(failed).reason !== reason))
+    if (failed !== undefined && (FAILED.orThrow(failed).cycle !== cycle || FAILED.orThrow(failed).reason !== reason))
       fail(`${key}: its line of failed ones tells something else`);
     attemptsAre(key, cycle, attempts);
   }
@@ -117,11 +114,11 @@ export function checkRows(rows: SortedMap): void {
       fail(`${key} → ${value} names no delivery`);
   }
   for (const { key, value } of all("attempts:")) {
-    attemptsAre(key, Number(key.slice(-5)), decodeAttempts(value, key));
+    attemptsAre(key, Number(key.slice(-5)), ATTEMPTS.orThrow(value, key).attempts);
   }
   const ids = new Set<string>();
   for (const { key, value } of all("event:")) {
-    const event = decodeEvent(value);
+    const event = EVENT.orThrow(value);
     const { id, keyId, ordinal, wide } = event;
     if (ids.has(`${keyId} ${id}`)) fail(`${id} is stored twice`);
     ids.add(`${keyId} ${id}`);
@@ -181,7 +178,7 @@ export function checkEnd(witness: Witness): void {
   const byId = new Map<string, string>();
   const refs = new Set<string>();
   for (const { key, value } of rows.range("event:", { limit: 1_000_000 })) {
-    const event = decodeEvent(value);
+    const event = EVENT.orThrow(value);
     const { id, keyId, ordinal, body } = event;
     const ref = refOf(body);
     if (refs.has(ref) && published.get(ref)?.once === true) fail(`${ref} is two events, the second one ${id}`);
@@ -196,7 +193,7 @@ export function checkEnd(witness: Witness): void {
       if (erased === true && stored !== undefined) fail(`${id} was erased and is stored`);
       if (stored === undefined && erased !== false) continue;
       const at = stored ?? fail(`${id} was acknowledged and is lost`);
-      const recipients = recipientsOf(rows, decodeEvent(rows.get(at) as string));
+      const recipients = recipientsOf(rows, EVENT.orThrow(rows.get(at) as string));
       for (const sub of subscriptions.values()) {
         const wanted =
           sub.keyId === event.keyId && sub.type === event.type && sub.createdAt + witness.graceMs < event.askedAt;
@@ -221,7 +218,7 @@ const refOf = (body: string): string => /"ref":"(\w+)"/.exec(body)?.[1] ?? fail(
 /** The end of one delivery, and the receiver's word on it. */
 function endOf({ rows, seen, failedRuns }: Witness, sub: string, ordinal: string, id: string): void {
   const text = rows.get(DELIVERY.key({ subscriptionId: sub, ordinal })) ?? fail(`${id} has no end at ${sub}`);
-  const delivery = decodeDelivery(text);
+  const delivery = DELIVERY.orThrow(text);
   const own = seen.filter((one) => one.subscriptionId === sub && one.eventId === id);
   if (delivery.status === "pending") fail(`${id} is pending at ${sub}`);
   if (delivery.status === "delivered") {

@@ -1,7 +1,5 @@
 /** Ordered subscriptions in the simulation: how they were made, and the law that nothing of them is ever reordered. */
-import { parseDue, parseWaiting } from "../../core/model/delivery.ts";
-import { DELIVERY, HELD, PASSED, SEQUENCE } from "../../core/model/schema.ts";
-import { decodeDelivery } from "../../core/records/delivery-records.ts";
+import { DELIVERY, HELD, PASSED, SEQUENCE, DUE, WAITING } from "../../core/model/schema.ts";
 import { DAMAGED } from "../../core/model/kind.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { isErased, type Erasure } from "./erasures.ts";
@@ -34,9 +32,9 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
     turns.set(name, [...(turns.get(name) ?? []), who]);
   };
   for (const { key, value } of rows.range("waiting:", EVERY)) {
-    const { subscriptionId, ordinal, order, cycle, generation, attempts } = parseWaiting(key, value);
+    const { subscriptionId, ordinal, order, cycle, generation, attempts } = WAITING.orThrow(value, key);
     const text = rows.get(DELIVERY.key({ subscriptionId, ordinal })) ?? fail(`${key} waits without a record`);
-    const delivery = decodeDelivery(text);
+    const delivery = DELIVERY.orThrow(text);
     const agrees =
       delivery.status === "pending" &&
       delivery.cycle === cycle &&
@@ -51,7 +49,7 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
     queued.set(at, (queued.get(at) ?? 0) + 1);
   }
   for (const { key, value } of rows.range("due:", EVERY)) {
-    const { subscriptionId, order, ordinal } = parseDue(key, value);
+    const { subscriptionId, order, ordinal } = DUE.orThrow(value, key);
     if (order !== undefined) add(subscriptionId, order.sequence, key);
     if (waiting.has(`${subscriptionId}:${ordinal}`)) fail(`${key} is due, and waits`);
   }
@@ -104,7 +102,7 @@ interface Turn {
 export function checkOrder({ rows, erasures, published, subscriptions, sent }: OrderWitness): number {
   const ordinals = new Map<string, string>();
   for (const { key, value } of rows.range("delivery:", EVERY)) {
-    const { subscriptionId, eventId, ordinal } = decodeDelivery(value, key);
+    const { subscriptionId, eventId, ordinal } = DELIVERY.orThrow(value, key);
     ordinals.set(`${subscriptionId} ${eventId}`, ordinal);
   }
   const byId = new Map<string, Published>();
@@ -119,7 +117,7 @@ export function checkOrder({ rows, erasures, published, subscriptions, sent }: O
     const known = ordinals.get(`${sub.id} ${one.eventId}`);
     if (known === undefined && event !== undefined && isErased(erasures, event, one.eventId) !== false) continue;
     const ordinal = known ?? fail(`${one.eventId} was sent without a record`);
-    const { order } = decodeDelivery(rows.get(DELIVERY.key({ subscriptionId: sub.id, ordinal })) as string);
+    const { order } = DELIVERY.orThrow(rows.get(DELIVERY.key({ subscriptionId: sub.id, ordinal })) as string);
     if (order === undefined) {
       fail(`${one.eventId} was sent to ${sub.id} without a place`);
       continue;

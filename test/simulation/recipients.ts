@@ -1,8 +1,7 @@
 /** Who an event goes to, as its records say: its own list, or the members of its snapshot and those that replays added. */
 import type { RelayEvent } from "../../core/model/event.ts";
-import { parseDue } from "../../core/model/delivery.ts";
-import { isFanoutQueue, MEMBERS, SNAPSHOT } from "../../core/model/schema.ts";
-import { decodeMembers, PAGE_MEMBERS } from "../../core/records/recipients.ts";
+import { isFanoutQueue, MEMBERS, SNAPSHOT, DUE } from "../../core/model/schema.ts";
+import { PAGE_MEMBERS } from "../../core/records/recipients.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { fail } from "./violation.ts";
 
@@ -17,7 +16,7 @@ export function recipientsOf(rows: SortedMap, { id, keyId, subscriptionIds, wide
   for (let page = 0; page * PAGE_MEMBERS < count; page++) {
     const text =
       rows.get(MEMBERS.key({ keyId, id: snapshot, page })) ?? fail(`${id}: page ${page} of its snapshot is missing`);
-    members.push(...decodeMembers(text).map((member) => member.id));
+    members.push(...MEMBERS.orThrow(text).map((member) => member.id));
   }
   if (members.length !== count) fail(`${id} counts ${count} members, its snapshot has ${members.length}`);
   return [...members, ...subscriptionIds];
@@ -27,7 +26,7 @@ export function recipientsOf(rows: SortedMap, { id, keyId, subscriptionIds, wide
 export function writtenSoFar(rows: SortedMap): ReadonlyMap<string, number> {
   const written = new Map<string, number>();
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
-    const { subscriptionId, keyId, ordinal, attempts } = parseDue(key, value);
+    const { subscriptionId, keyId, ordinal, attempts } = DUE.orThrow(value, key);
     if (!isFanoutQueue(subscriptionId)) continue;
     const name = `${keyId} ${ordinal}`;
     if (written.has(name)) fail(`${name} has two lines in its fan-out queue`);

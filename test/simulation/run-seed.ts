@@ -4,9 +4,7 @@ import { deeds, REPLAY_MS } from "./actions.ts";
 import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { checkEnded, matches } from "./ended.ts";
-import { parseDue } from "../../core/model/delivery.ts";
-import { HELD, SUBSCRIPTION } from "../../core/model/schema.ts";
-import { decodeSubscription } from "../../core/records/subscription-record.ts";
+import { HELD, SUBSCRIPTION, DUE } from "../../core/model/schema.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
@@ -274,10 +272,10 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
     if (days)
       for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
         const { keyId, id } = SUBSCRIPTION.id(key);
-        const { deletedAt } = decodeSubscription(value, key);
+        const { deletedAt } = SUBSCRIPTION.orThrow(value, key);
         const tried = rows
           .range(`due:${id}:`, { limit: 1_000 })
-          .some((row) => parseDue(row.key, row.value).attempts > 0);
+          .some((row) => DUE.orThrow(row.value, row.key).attempts > 0);
         if (deletedAt === undefined && tried) task(() => renew(keyId, id));
       }
     await world.run(world.now() + 20_000, over);
@@ -296,7 +294,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   if (broken !== undefined) throw broken;
   checkRows(rows);
   for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
-    const sub = decodeSubscription(value, key);
+    const sub = SUBSCRIPTION.orThrow(value, key);
     const [node] = nodes.values();
     if (sub.deletedAt === undefined && sub.status === "active" && node !== undefined)
       await within(matches(node.parts, sub));

@@ -1,7 +1,5 @@
 /** When attempts must be made, and when they must not: the retry schedule, and what is overdue. */
-import { decodeEvent } from "../../core/model/event.ts";
-import { parseDue } from "../../core/model/delivery.ts";
-import { EVENT } from "../../core/model/schema.ts";
+import { EVENT, DUE } from "../../core/model/schema.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
@@ -74,12 +72,12 @@ export function checkOverdue(at: Overdue): void {
     tried.set(name, judged + wait + ahead);
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
-    const { subscriptionId, keyId, ordinal, attempts, cycle, order } = parseDue(key, value);
+    const { subscriptionId, keyId, ordinal, attempts, cycle, order } = DUE.orThrow(value, key);
     if (gone(subscriptionId)) continue;
     const text = rows.get(EVENT.key({ keyId, ordinal }));
     // Its event is erased, and it goes with it.
     if (text === undefined) continue;
-    const { id } = decodeEvent(text);
+    const { id } = EVENT.orThrow(text);
     const place = `${subscriptionId} ${ordinal}`;
     if (order !== undefined && !met.has(place)) met.set(place, now);
     const turn = order === undefined ? 0 : Math.max(met.get(place) ?? 0, turns.get(subscriptionId) ?? 0);

@@ -3,7 +3,7 @@
  * about what changed. Lines between a node and the store can be cut; a request may then arrive late, or its answer never.
  */
 import { ConflictError, LeaseLostError, StorageError } from "../../core/model/errors.ts";
-import { type Due, neverTried, parseDue } from "../../core/model/delivery.ts";
+import { type Due, neverTried } from "../../core/model/delivery.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Change, Lease, Nodes, Queue, Storage } from "../../core/ports/storage.ts";
 import { unmet } from "../../plugins/storage/embedded/group.ts";
@@ -90,7 +90,7 @@ export function simShared(world: World): SimShared {
     for (const { op, key, ...more } of changes) {
       if (op === "put") rows.set(key, (more as { value: string }).value);
       if (op === "put" && key.startsWith("due:"))
-        later.set(key, claimableAt(parseDue(key, String(rows.get(key))), nodeNow));
+        later.set(key, claimableAt(DUE.orThrow(String(rows.get(key)), key), nodeNow));
       else if (op === "delete") rows.delete(key);
       if (op !== "check" && /^(subscription|control):/.test(key)) watched.push(key);
     }
@@ -116,7 +116,7 @@ export function simShared(world: World): SimShared {
     const counts = new Map(busy);
     for (const { key, value } of rows.range("due:", { limit: 100_000 })) {
       if (found.length >= limit) break;
-      const due = parseDue(key, value);
+      const due = DUE.orThrow(value, key);
       const { subscriptionId, ordinal } = due;
       const count = counts.get(subscriptionId) ?? 0;
       const held = leases.get(`${subscriptionId}:${ordinal}`);

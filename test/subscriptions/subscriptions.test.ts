@@ -7,7 +7,6 @@ import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
-import { decodeSubscription, encodeSubscription } from "../../core/records/subscription-record.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { testClock } from "../support/clock.ts";
 import { subscription } from "../support/intake.ts";
@@ -34,7 +33,7 @@ function watched(): { readonly store: Shelf; readonly storage: Storage; tell(key
 }
 
 const put = (store: Shelf, sub: Subscription): void =>
-  void store.rows.set(SUBSCRIPTION.key(sub), encodeSubscription(sub));
+  void store.rows.set(SUBSCRIPTION.key(sub), SUBSCRIPTION.write(sub));
 
 describe("the subscription cache", () => {
   it("reads a key once, until a commit touches it", async () => {
@@ -276,7 +275,7 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     subscriptions,
     read: (id) => {
       const key = SUBSCRIPTION.key({ keyId: "key_1", id });
-      return decodeSubscription(store.rows.get(key) ?? "", key);
+      return SUBSCRIPTION.orThrow(store.rows.get(key) ?? "", key);
     },
   };
 }
@@ -372,7 +371,7 @@ describe("a subscription", () => {
       raced = true;
       store.rows.set(
         SUBSCRIPTION.key({ keyId: "key_1", id }),
-        encodeSubscription({ ...read(id), description: "raced" }),
+        SUBSCRIPTION.write({ ...read(id), description: "raced" }),
       );
     };
     await subscriptions.remove("key_1", id, ACTOR);
@@ -485,7 +484,7 @@ describe("a subscription", () => {
       raced = true;
       store.rows.set(
         SUBSCRIPTION.key({ keyId: "key_1", id }),
-        encodeSubscription({ ...read(id), description: "raced" }),
+        SUBSCRIPTION.write({ ...read(id), description: "raced" }),
       );
     };
     await subscriptions.rotate("key_1", id, 60_000, ACTOR);

@@ -1,6 +1,6 @@
 /** The ledger of a source: a relay that is killed again and again in mid-stream, and what it has stored in the end. */
+import { EVENT } from "../../core/model/schema.ts";
 import { expect } from "vitest";
-import { decodeEvent } from "../../core/model/event.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild, type ChildOptions, type ChildRelay } from "./child-relay.ts";
@@ -47,7 +47,7 @@ export async function storedData(dir: string): Promise<Map<unknown, number>> {
   for (let after: string | undefined; ;) {
     const page = await storage.range("event:", { after, limit: 1_000 });
     for (const { value } of page) {
-      const { data } = JSON.parse(decodeEvent(value).body) as { readonly data: unknown };
+      const { data } = JSON.parse(EVENT.orThrow(value).body) as { readonly data: unknown };
       seen.set(data, (seen.get(data) ?? 0) + 1);
     }
     after = page.at(-1)?.key;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AUDIT_ACTIONS, type AuditLine } from "../../model/audit.ts";
 import { ordinalTime } from "../../model/ids.ts";
+import { DAMAGED } from "../../model/kind.ts";
 import { AUDIT, WHOLE_RELAY, ordinalOf } from "../../model/schema.ts";
 import { isoTime } from "../../lib/time.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -10,11 +11,11 @@ import { type AnyOperation, operation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { auditLine } from "./shapes.ts";
 
-const DAMAGED = "damaged";
+const UNREADABLE = "damaged";
 
 /** `subscription.updated`, and its kind, `subscription`. An entry whose record is damaged has an action of its own. */
 const actionsAndKinds = new Set(
-  AUDIT_ACTIONS.flatMap((action) => [action, action.replace(/\..*/, "")]).concat(DAMAGED),
+  AUDIT_ACTIONS.flatMap((action) => [action, action.replace(/\..*/, "")]).concat(UNREADABLE),
 );
 
 const text = z.string().min(1).max(256);
@@ -32,7 +33,7 @@ const auditQuery = pageQuery.extend({
 /** Entries that one page of a search looks at, at most. */
 const LOOKS = 1_000;
 
-type DamagedLine = Omit<AuditLine, "action"> & { readonly action: typeof DAMAGED };
+type DamagedLine = Omit<AuditLine, "action"> & { readonly action: typeof UNREADABLE };
 
 interface Row {
   readonly ordinal: string;
@@ -43,19 +44,10 @@ type Filter = Omit<z.output<typeof auditQuery>, "cursor" | "limit">;
 
 /** Of a damaged line only its time is known. It stays in the list, since a trail must not have silent gaps. */
 function lineOf(key: string, value: string): AuditLine | DamagedLine {
-  const line = jsonOf(value) as Partial<AuditLine> | null | undefined;
-  const texts = [line?.by, line?.action, line?.target, line?.result].every((text) => typeof text === "string");
-  if (texts && Number.isFinite(line?.at)) return line as AuditLine;
+  const line = AUDIT.read(value);
+  if (line !== DAMAGED) return line;
   const at = ordinalTime(ordinalOf(key));
-  return { at, by: "unknown", action: DAMAGED, target: "unknown", result: "done", detail: "its record is damaged" };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return { at, by: "unknown", action: UNREADABLE, target: "unknown", result: "done", detail: "its record is damaged" };
 }
 
 const matches = ({ action, target, by }: Filter, line: Row["line"]): boolean =>

@@ -1,5 +1,5 @@
 /** Adds to the queue the due lines that threads have written, in the order in which they come. */
-import { type Due, dueValue, parseDue } from "../../model/delivery.ts";
+import type { Due } from "../../model/delivery.ts";
 import { DUE } from "../../model/schema.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
 import { leaseName } from "./storage-calls.ts";
@@ -45,7 +45,7 @@ export function createAddedLines<Node>(
       const values = await storage.getMany(asked.map((due) => DUE.key(due)));
       add(
         node,
-        asked.filter((due, i) => values[i] === dueValue(due) && lines.get(leaseName(due)) === due),
+        asked.filter((due, i) => values[i] === DUE.write(due) && lines.get(leaseName(due)) === due),
       );
     } finally {
       lookedUp.delete(lines);
@@ -67,4 +67,4 @@ export function createAddedLines<Node>(
 }
 
 const lineOf = (change: Change): readonly Due[] =>
-  change.op === "put" && DUE.has(change.key) ? [parseDue(change.key, change.value)] : [];
+  change.op === "put" && DUE.has(change.key) ? [DUE.orThrow(change.value, change.key)] : [];

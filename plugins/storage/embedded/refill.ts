@@ -1,6 +1,7 @@
 /** Reads due lines from storage into the queue: a page where a subscription queue runs low, and a sweep over all. */
+import { DAMAGED } from "../../../core/model/kind.ts";
 import { DUE } from "../../../core/model/schema.ts";
-import { type Due, parseDue } from "../../../core/model/delivery.ts";
+import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Window } from "./window.ts";
@@ -76,12 +77,8 @@ export function createRefill(deps: {
 
   /** Returns the line of an entry, if the queue does not hold it. */
   function news({ key, value }: Entry): Due | undefined {
-    let due: Due;
-    try {
-      due = parseDue(key, value);
-    } catch {
-      return undefined; // Not a due line; the check of stored data reports it.
-    }
+    const due = DUE.read(value, key);
+    if (due === DAMAGED) return undefined; // Not a due line; the check of stored data reports it.
     return gone.has(key) || queues.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
   }
 

@@ -1,6 +1,7 @@
 /** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
+import { DAMAGED } from "../../../core/model/kind.ts";
 import { DUE } from "../../../core/model/schema.ts";
-import { type Due, parseDue } from "../../../core/model/delivery.ts";
+import type { Due } from "../../../core/model/delivery.ts";
 import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/lib/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -192,9 +193,6 @@ type Claimed = [sub: string, line: string, value: string, token: string];
 
 /** Returns nothing for a line that is not ours: the check of stored data reports it, and it delays no other. */
 function leaseOf([subscriptionId, line, value, token]: Claimed): readonly Lease[] {
-  try {
-    return [{ ...parseDue(DUE.under({ subscriptionId }) + line, value), token }];
-  } catch {
-    return [];
-  }
+  const due = DUE.read(value, DUE.under({ subscriptionId }) + line);
+  return due === DAMAGED ? [] : [{ ...due, token }];
 }
