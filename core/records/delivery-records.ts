@@ -32,7 +32,8 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
 });
 
 export const putDelivery = (delivery: Delivery): Change => DELIVERY.put(delivery, delivery);
-export const putDue = (due: Due): Change => DUE.put(due, due);
+/** Like `DUE.put`. Each delivery has one, and V8 allocates half as much where the codec is known. */
+export const putDue = (due: Due): Change => ({ op: "put", key: DUE.key(due), value: dueCodec.write(due) });
 /** Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now. */
 export const dropDue = (due: Due): Change => DUE.delete(due, dueCodec.write(due));
 
