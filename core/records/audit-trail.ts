@@ -13,12 +13,17 @@ import type { Change, Storage } from "../ports/storage.ts";
 export { RELAY } from "../model/audit.ts";
 export type { Actor, AuditLine } from "../model/audit.ts";
 
-/** @param ordinal of the audit line itself: the lines of a key sort by it */
-export function auditChange(keyId: string, ordinal: string, actor: Actor, at: number, facts: AuditFacts): Change {
+let writtenAt = 0;
+/** Numbers the lines of all trails of this process, so that those of one millisecond stay in the order in which they came. */
+const ordinal = ordinals(() => writtenAt);
+
+/** @param at epoch ms */
+export function auditChange(keyId: string, actor: Actor, at: number, facts: AuditFacts): Change {
+  writtenAt = at;
   const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
-  return AUDIT.put({ keyId, ordinal }, value);
+  return AUDIT.put({ keyId, ordinal: ordinal() }, value);
 }
 
 export interface AuditTrail {
@@ -49,7 +54,6 @@ export function createAuditTrail(deps: {
   readonly log: Pick<Log, "warn">;
 }): AuditTrail {
   const { storage, clock, log } = deps;
-  const ordinal = ordinals(() => clock.now());
   let since = Number.NEGATIVE_INFINITY;
   let skipped = 0;
   const written = new Set<string>();
@@ -57,7 +61,7 @@ export function createAuditTrail(deps: {
 
   function lines({ keys, actor, ...facts }: AuditEntry): readonly Change[] {
     const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
-    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, ordinal(), actor, clock.now(), facts));
+    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, actor, clock.now(), facts));
   }
 
   /** Whether this refusal is written. Counts it when it is not. */

@@ -1,5 +1,5 @@
 /** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
-import { ordinals, randomId } from "../model/ids.ts";
+import { randomId } from "../model/ids.ts";
 import { API_KEY, COUNT, SUBSCRIPTION } from "../model/schema.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
@@ -88,10 +88,9 @@ export interface Subscriptions {
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { storage, clock, keys } = deps;
   const { load, revise } = createOptimisticUpdate(storage);
-  const ordinal = ordinals(clock.now);
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
-    auditChange(keyId, ordinal(), actor, clock.now(), line);
+    auditChange(keyId, actor, clock.now(), line);
 
   const allowed = (url: string, path = "url"): Promise<string> => allowedUrl(deps.registerUrl, url, path);
 

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuditAction } from "../../core/model/audit.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
 import { AUDIT } from "../../core/model/schema.ts";
-import { auditChange } from "../../core/records/audit-trail.ts";
 import { serve } from "./serve.ts";
 import type { Served } from "./serve.ts";
 
@@ -14,7 +13,10 @@ let api: Served;
 beforeAll(async () => {
   api = await serve();
   const line = (n: number, by: string, action: AuditAction, target: string, detail?: string) =>
-    auditChange(KEY, ordinalFloor(AT + n), { sub: by }, AT + n, { action, target, detail });
+    AUDIT.put(
+      { keyId: KEY, ordinal: ordinalFloor(AT + n) },
+      { at: AT + n, by, action, target, detail, result: "done" },
+    );
   await api.path.storage.commit([
     line(1, "alice", "subscription.created", "sub_1"),
     line(2, "bob", "secret.rotated", "sub_1"),
@@ -103,7 +105,8 @@ describe("a search of the audit", () => {
 it("a damaged entry stays in its place, and keeps no other from the list", async () => {
   await using own = await serve();
   const at = (n: number) => AUDIT.key({ keyId: KEY, ordinal: ordinalFloor(AT + n) });
-  const whole = auditChange(KEY, ordinalFloor(AT), { sub: "alice" }, AT, { action: "login", target: "alice" });
+  const login = { at: AT, by: "alice", action: "login", target: "alice", result: "done" } as const;
+  const whole = AUDIT.put({ keyId: KEY, ordinal: ordinalFloor(AT) }, login);
   const damaged = ["", "null", '{"at":'].map((value, n) => ({ op: "put", key: at(n + 1), value }) as const);
   await own.path.storage.commit([whole, ...damaged]);
   const { status, json } = await own.ask("GET", `/api-keys/${KEY}/audit`);

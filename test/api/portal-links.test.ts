@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { memory } from "../../config/index.ts";
 import { createPortalLinks, PORTAL_AUDIENCE, PORTAL_TYP, type PortalLinks } from "../../core/api/portal/links.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { ordinals } from "../../core/model/ids.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { makeKeys, mintToken, type RelayKeys } from "../../core/runtime/keys/keyring.ts";
 import { testClock, type TestClock } from "../support/clock.ts";
@@ -24,7 +23,6 @@ const open = (own: RelayKeys = keys): PortalLinks =>
     clock,
     keys: own,
     auth: { standing: () => Promise.resolve(standing) },
-    ordinal: ordinals(clock.now),
   });
 
 beforeEach(async () => {
@@ -160,7 +158,7 @@ describe("its minter", () => {
     standing = "as made";
     const { token } = await mint();
     const down = createPortalLinks({
-      ...{ storage, clock, keys, ordinal: ordinals(clock.now) },
+      ...{ storage, clock, keys },
       auth: { standing: () => Promise.reject(new Error("down")) },
     });
     expect(await opens(token, down)).toBe(false);
@@ -171,7 +169,7 @@ describe("its minter", () => {
     const { token } = await mint();
     const fault = new StorageError("unavailable", "down");
     const down = createPortalLinks({
-      ...{ storage, clock, keys, ordinal: ordinals(clock.now) },
+      ...{ storage, clock, keys },
       auth: { standing: () => Promise.reject(fault) },
     });
     await expect(judged(token, down)).rejects.toBe(fault);

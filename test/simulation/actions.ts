@@ -1,7 +1,6 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { TRANSFORM } from "./transforms.ts";
 import { Problem } from "../../core/model/problem.ts";
-import { ordinals } from "../../core/model/ids.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
 import { skipAllHeld } from "../../core/records/held.ts";
 import { matches } from "./ended.ts";
@@ -60,7 +59,6 @@ export interface Deeds {
 export function deeds(place: DeedsIn): Deeds {
   const { world, net, nodes, published, subscriptions, erasures, unknownSecret, healed } = place;
   const { random, say } = world;
-  const ordinal = ordinals(() => world.now());
   let refs = 0;
 
   /** The answer, or undefined when there was none in time. */
@@ -289,7 +287,7 @@ export function deeds(place: DeedsIn): Deeds {
     say(`erase ${eventId} of ${keyId}`);
     try {
       const line = { action: "event.erased", target: eventId } as const;
-      const audit = auditChange(keyId, ordinal(), ACTOR, world.now(), line);
+      const audit = auditChange(keyId, ACTOR, world.now(), line);
       const answer = await ask((node) => node.parts.eventErasure.erase(keyId, eventId, [audit]));
       if (answer === undefined) return;
       one.answeredAt = world.now();

@@ -50,7 +50,6 @@ interface PortalDeps {
   readonly clock: Pick<Clock, "now">;
   readonly keys: Pick<Keys, "seal" | "open" | "signToken" | "publicJwk">;
   readonly auth: Pick<Auth, "standing">;
-  readonly ordinal: () => string;
 }
 
 /** The longest life of a link, ms. */
@@ -67,7 +66,7 @@ const LINK_ID = /^lnk_[0-9a-z]{26}$/;
 const refuse = (refused: string): Refusal => ({ refused });
 const sealedFor = (id: string): string => `portal link:${id}`;
 
-export function createPortalLinks({ storage, clock, keys, auth, ordinal }: PortalDeps): PortalLinks {
+export function createPortalLinks({ storage, clock, keys, auth }: PortalDeps): PortalLinks {
   const jwk = keys.publicJwk();
   const key = createPublicKey({ key: { ...jwk }, format: "jwk" });
 
@@ -150,7 +149,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
         const same: Change =
           known === undefined ? { op: "put", key: row, value: result, if: null } : { op: "check", key: row, if: known };
         const line = { action: "portal_link.created", target: id, detail } as const;
-        return { changes: [same, auditChange(keyId, ordinal(), actor, clock.now(), line)], result };
+        return { changes: [same, auditChange(keyId, actor, clock.now(), line)], result };
       });
       const iat = Math.floor(clock.now() / 1_000);
       const exp = iat + Math.floor(ttlMs / 1_000);
@@ -172,7 +171,7 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
     revoke: (keyId, actor) =>
       commitWith(keyId, (known) => {
         const line = { action: "portal_links.revoked", target: keyId } as const;
-        const audit = auditChange(keyId, ordinal(), actor, clock.now(), line);
+        const audit = auditChange(keyId, actor, clock.now(), line);
         const gone: readonly Change[] = known === undefined ? [] : [PORTAL.delete({ keyId }, known)];
         return { changes: [...gone, audit], result: undefined };
       }),

@@ -15,10 +15,9 @@ const STALLED_MS = 30_000;
 export function backupOperations(deps: {
   readonly storage: Storage;
   readonly clock: Clock;
-  readonly ordinal: () => string;
   readonly log?: Pick<Log, "error"> | undefined;
 }): readonly AnyOperation[] {
-  const { storage, clock, ordinal, log } = deps;
+  const { storage, clock, log } = deps;
   let running = false;
   return [
     operation({
@@ -41,7 +40,7 @@ export function backupOperations(deps: {
         if (call.method !== "HEAD") {
           running = true;
           const entry = { action: "backup.taken", target: "relay" } as const;
-          const noted = storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), entry)]);
+          const noted = storage.commit([auditChange(WHOLE_RELAY, actor, clock.now(), entry)]);
           await noted.catch((error: unknown) => {
             running = false;
             throw error;

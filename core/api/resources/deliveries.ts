@@ -30,17 +30,16 @@ export function deliveryOperations(
     readonly storage: Pick<Storage, "commit">;
     readonly cursors: Cursors;
     readonly clock: Pick<Clock, "now" | "monotonic">;
-    readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, replay, subscriptionCache, storage, cursors, clock, ordinal } = deps;
+  const { history, replay, subscriptionCache, storage, cursors, clock } = deps;
 
   /** The audit line is stored first: the replay is many commits, and each must be on the trail. */
   async function noteReplay(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
     if (asked.dryRun) return;
     const detail = `at most ${asked.limit}, ${asked.perSecond} a second`;
     const line = { action: "deliveries.replayed", target, detail } as const;
-    await storage.commit([auditChange(keyId, ordinal(), actor, clock.now(), line)]);
+    await storage.commit([auditChange(keyId, actor, clock.now(), line)]);
   }
 
   async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<BulkReplayed> {

@@ -33,10 +33,9 @@ export function eventOperations(
     readonly places: Cursors;
     readonly subscriptionCache: Pick<SubscriptionCache, "get">;
     readonly clock: Pick<Clock, "now">;
-    readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, subscriptionCache, replay, eraseEvent, cursors, places, clock, ordinal } = deps;
+  const { history, subscriptionCache, replay, eraseEvent, cursors, places, clock } = deps;
 
   /** Whose deliveries of it a replay would send again, going by how they stand now. */
   async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
@@ -116,7 +115,7 @@ export function eventOperations(
         const ids = await meant(keyId, eventId, body);
         refuseResting(deps, ids);
         const line = { action: "event.replayed", target: eventId, detail: body.subscriptionId } as const;
-        const also = [auditChange(keyId, ordinal(), actor, clock.now(), line)];
+        const also = [auditChange(keyId, actor, clock.now(), line)];
         const moved = await replay.event(keyId, eventId, { ...body, also });
         await probe(deps, ids);
         return { data: { deliveries: moved } };
@@ -133,7 +132,7 @@ export function eventOperations(
       async handle({ keyId, params, actor }) {
         const eventId = params["eventId"] ?? "";
         const line = { action: "event.erased", target: eventId } as const;
-        await eraseEvent(keyId, eventId, [auditChange(keyId, ordinal(), actor, clock.now(), line)]);
+        await eraseEvent(keyId, eventId, [auditChange(keyId, actor, clock.now(), line)]);
         return {};
       },
     }),

@@ -8,7 +8,6 @@ import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import type { EventTypes } from "../../model/event-type.ts";
-import { ordinals } from "../../model/ids.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys, Log } from "../../ports/plugin.ts";
@@ -82,7 +81,6 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     cursors: createCursors(deps.keys),
     places: createCursors(deps.keys, isCount),
     attemptPlaces: createCursors(deps.keys, isAttemptPlace),
-    ordinal: ordinals(deps.clock.now),
   };
   return [
     ...subscriptionOperations(shared),

@@ -23,9 +23,8 @@ export function orderOperations(deps: {
   readonly subscriptionCache: SubscriptionCache;
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
 }): readonly AnyOperation[] {
-  const { subscriptionCache, storage, clock, ordinal } = deps;
+  const { subscriptionCache, storage, clock } = deps;
   return [
     operation({
       method: "GET",
@@ -66,7 +65,7 @@ export function orderOperations(deps: {
             target: sub.id,
             detail: held.row?.eventId ?? "a damaged record",
           } as const;
-          const audited = auditChange(keyId, ordinal(), actor, clock.now(), line);
+          const audited = auditChange(keyId, actor, clock.now(), line);
           if (await skipHeld(storage, keyId, held, [audited])) count++;
         }
         return { data: { skipped: count } };

@@ -13,7 +13,6 @@ const problems = ["NOT_PENDING", "DELIVERY_UNDER_WAY", "CONFLICT"] as const;
 export interface PendingDeps extends Receivers {
   readonly pending: PendingDeliveries;
   readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
 }
 
 /** Acts on one delivery, with its audit line. @throws Problem */
@@ -26,7 +25,7 @@ type ActOnDelivery = (
 const lineOf =
   (deps: PendingDeps, { keyId, eventId, subscriptionId }: Parameters<ActOnDelivery>[1], actor: Actor) =>
   (action: "delivery.tried" | "delivery.cancelled") => [
-    auditChange(keyId, deps.ordinal(), actor, deps.clock.now(), { action, target: eventId, detail: subscriptionId }),
+    auditChange(keyId, actor, deps.clock.now(), { action, target: eventId, detail: subscriptionId }),
   ];
 
 /** A receiver that asked for rest is left alone; a breaker lets this attempt through. */

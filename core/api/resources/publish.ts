@@ -58,9 +58,8 @@ export function publishOperations(deps: {
   readonly publish?: PublishAs | undefined;
   readonly storage: Pick<Storage, "durability">;
   readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
 }): readonly AnyOperation[] {
-  const { publish, storage, clock, ordinal } = deps;
+  const { publish, storage, clock } = deps;
   if (publish === undefined) return [];
   return [
     operation({
@@ -77,7 +76,7 @@ export function publishOperations(deps: {
         const [event] = await publish({ publications, keys: [keyId], requestId, source: "api" }, (fresh) =>
           fresh.map(({ id, type }) => {
             const line = { action: "event.published", target: id, detail: type } as const;
-            return auditChange(keyId, ordinal(), actor, clock.now(), line);
+            return auditChange(keyId, actor, clock.now(), line);
           }),
         );
         return { status: 202, data: event, headers: { "Relay-Durability": storage.durability } };

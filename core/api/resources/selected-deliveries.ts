@@ -45,13 +45,13 @@ type Result = z.output<typeof result>;
 export function selectedOperations(
   deps: PendingDeps & { readonly history: History; readonly replay: Replay },
 ): readonly AnyOperation[] {
-  const { history, replay, clock, ordinal } = deps;
+  const { history, replay, clock } = deps;
 
   async function replayOne(keyId: string, { eventId, subscriptionId }: Entry, actor: Actor): Promise<number> {
     const ids = await idsOf(keyId, eventId, subscriptionId, "failed");
     refuseResting(deps, ids.found);
     const line = { action: "event.replayed", target: eventId, detail: subscriptionId } as const;
-    const also = [auditChange(keyId, ordinal(), actor, clock.now(), line)];
+    const also = [auditChange(keyId, actor, clock.now(), line)];
     const moved = await replay.event(keyId, eventId, { ...(subscriptionId !== undefined && { subscriptionId }), also });
     await probe(deps, ids.found);
     return moved;

@@ -49,9 +49,8 @@ export function testEventOperations(deps: {
   readonly subscriptionCache: SubscriptionCache;
   readonly storage: Pick<Storage, "commit">;
   readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
 }): readonly AnyOperation[] {
-  const { ping, subscriptionCache, storage, clock, ordinal: nextOrdinal } = deps;
+  const { ping, subscriptionCache, storage, clock } = deps;
   if (ping === undefined) return [];
 
   /** @throws Problem VALIDATION_FAILED when the type has none */
@@ -80,7 +79,7 @@ export function testEventOperations(deps: {
         const example = type === undefined ? undefined : exampleOf(type);
         const detail = type === undefined ? {} : { detail: `example of ${type}` };
         const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;
-        await storage.commit([auditChange(keyId, nextOrdinal(), actor, clock.now(), line)]);
+        await storage.commit([auditChange(keyId, actor, clock.now(), line)]);
         const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
         const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
         return { data: away === true ? { ...view, detail: AWAY } : view };

@@ -17,7 +17,6 @@ import { createTestEvent } from "../../deliver/test-event.ts";
 import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
-import { ordinals } from "../../model/ids.ts";
 import { isFanoutQueue, SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
 import type { Metrics } from "../../ports/plugin.ts";
@@ -228,13 +227,12 @@ function composeRecords(above: Sent) {
     ...{ storage, clock, log, wide, endTurns },
     forget: (ordinal) => cluster.announce("erased", ordinal),
   });
-  const ordinal = ordinals(() => clock.now());
   const keyErasure = createKeyErasure({
     ...{ storage, clock, log, wide },
     events: eventErasure,
     removeSubscription: subscriptions.remove,
     forgetAll: () => cluster.announce("erased", ALL_EVENTS),
-    audit: (keyId, actor, line) => auditChange(keyId, ordinal(), actor, clock.now(), line),
+    audit: (keyId, actor, line) => auditChange(keyId, actor, clock.now(), line),
   });
   const rules = (plan.jobs ?? []).filter((job) => job.name === "retention");
   const base = { storage, clock, log };

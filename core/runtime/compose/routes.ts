@@ -14,7 +14,6 @@ import { assetsOnce } from "../../dashboard/assets.ts";
 import { portalRoutes } from "../../dashboard/portal.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { StartError } from "../../model/errors.ts";
-import { ordinals } from "../../model/ids.ts";
 import { isLoopbackHost } from "../../lib/loopback.ts";
 import { sameRoute } from "../../lib/route-name.ts";
 import { isoTime } from "../../lib/time.ts";
@@ -99,7 +98,7 @@ function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; rea
   const { plan, clock, keys, storage } = path;
   const { auth } = ports;
   if (plan.portal === false) return { auth };
-  const links = createPortalLinks({ clock, keys, storage, auth, ordinal: ordinals(clock.now) });
+  const links = createPortalLinks({ clock, keys, storage, auth });
   const { url } = plan.portal;
   return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url ?? originOf(call)}/portal` } };
 }
