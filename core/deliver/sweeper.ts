@@ -9,7 +9,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import type { Endings } from "../records/endings.ts";
 import { skipForgotten } from "../records/held.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;

@@ -13,6 +13,21 @@ export class ConflictError extends Error {
 }
 
 /**
+ * Repeats `step` while its commit is refused.
+ * @param tries by default more than changes of one key can race at once
+ * @throws ConflictError when the races do not end
+ */
+export async function untilCommitted<T>(step: () => Promise<T>, tries = 64): Promise<T> {
+  for (let left = tries; ; left--) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!(error instanceof ConflictError) || left <= 1) throw error;
+    }
+  }
+}
+
+/**
  * `unavailable`: the storage cannot answer now. `full`: no space. `uncertain`: a commit may or may not have happened.
  * `broken`: stored data cannot be read.
  */

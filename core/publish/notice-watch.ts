@@ -13,7 +13,7 @@ import type { Entry, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { unlessUnreadable } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 import type { Notices } from "./notices.ts";
 
 /** Pending deliveries above which it is reported; 0: never. */

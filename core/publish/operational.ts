@@ -5,7 +5,7 @@ import { EVENT_ID } from "../model/schema.ts";
 import { OPERATIONAL, OPERATOR_KEY } from "../model/names.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { commitOnce } from "../records/commit-once.ts";
-import { retryOnConflict } from "../records/optimistic-update.ts";
+import { retryOnConflict } from "../records/transaction.ts";
 import type { Fanout, createSnapshots } from "../records/snapshots.ts";
 import type { Narrowed } from "./apply-filters.ts";
 import type { Subscribers } from "./fanout.ts";

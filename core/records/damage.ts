@@ -40,7 +40,7 @@ export async function readOrThrow<const P extends readonly AnyPart[], T>(
 }
 
 /** One that the storage finds broken reads as a text that is not a record. */
-const getText = (storage: Readable, key: string): Promise<string | undefined> =>
+export const getText = (storage: Readable, key: string): Promise<string | undefined> =>
   storage.getItem(key).catch((error: unknown) => (isBroken(error) ? "" : Promise.reject(error)));
 
 /** Reads texts in the order of `keys`, each so. */

@@ -6,7 +6,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "./damage.ts";
 import { everyPage } from "./every-entry.ts";
-import { retryOnConflict } from "./optimistic-update.ts";
+import { transact } from "./transaction.ts";
 import { passOn } from "./sequences.ts";
 import { isOutline, readSubscription } from "./subscription-record.ts";
 
@@ -53,17 +53,16 @@ export async function skipHeld(
   { subscriptionId, sequence, row }: HeldDelivery,
   also: readonly Change[] = [],
 ): Promise<boolean> {
-  const key = HELD.key({ subscriptionId, sequence });
-  return await retryOnConflict(async () => {
-    const [value] = await storage.getMany([key]);
-    const now = HELD.read(value);
-    if (now === undefined || (now === DAMAGED ? undefined : now.ordinal) !== row?.ordinal) return false;
-    const order = { sequence, place: row?.place ?? 0 };
-    const { changes, next } = await passOn(storage, { keyId, subscriptionId, order });
-    await storage.commit([{ op: "delete", key, if: value }, ...changes, ...also]);
-    if (next !== undefined) storage.queue.add([next]);
-    return true;
+  const passed = await transact(storage, async (tx) => {
+    const now = await tx.get(HELD, { subscriptionId, sequence });
+    if (now === undefined || (now === DAMAGED ? undefined : now.ordinal) !== row?.ordinal) return undefined;
+    tx.delete(HELD, { subscriptionId, sequence });
+    const passing = await passOn(storage, { keyId, subscriptionId, order: { sequence, place: row?.place ?? 0 } });
+    tx.add(...passing.changes, ...also);
+    return passing;
   });
+  if (passed?.next !== undefined) storage.queue.add([passed.next]);
+  return passed !== undefined;
 }
 
 /** Skips whatever is held of a subscription that holds up nothing any more, so that what waits behind it goes on. */

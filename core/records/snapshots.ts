@@ -7,7 +7,7 @@
  * snapshot is live. Retention turns the header of an unused snapshot to `closing <nonce>`, so that no event can begin
  * to use it, and removes it in the next run. An event that needs it meanwhile writes it again.
  */
-import { ConflictError, StorageError } from "../model/errors.ts";
+import { ConflictError, StorageError, untilCommitted } from "../model/errors.ts";
 import type { Wide } from "../model/event.ts";
 import { type FanoutMember, MEMBERS, SNAPSHOT } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -66,27 +66,24 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
     const { snapshot: id, count } = wide;
     const pages = pagesOf(fan);
     const key = SNAPSHOT.key({ keyId, id });
-    for (let tries = 0; tries < TRIES; tries++) {
+    // After a conflict: another node has finished the same list, or soon will. It writes what we write.
+    await untilCommitted(async () => {
       const text = await storage.getItem(key);
       if (text === liveText(count)) return;
-      try {
-        // Retention may have removed part of it, so all of it is written again.
-        if (text !== WRITING) await storage.commit([{ op: "put", key, value: WRITING, if: text ?? null }]);
-        for (let from = 0; from < pages.length; from += PAGES_AT_ONCE) {
-          const rows = pages.slice(from, from + PAGES_AT_ONCE);
-          await storage.commit([
-            { op: "check", key, if: WRITING },
-            ...rows.map((value, i) => MEMBERS.put({ keyId, id, page: from + i }, value)),
-          ]);
-        }
-        await storage.commit([{ op: "put", key, value: liveText(count), if: WRITING }]);
-        return;
-      } catch (error) {
-        // Another node has finished the same list, or soon will. It writes what we write.
-        if (!(error instanceof ConflictError)) throw error;
+      // Retention may have removed part of it, so all of it is written again.
+      if (text !== WRITING) await storage.commit([{ op: "put", key, value: WRITING, if: text ?? null }]);
+      for (let from = 0; from < pages.length; from += PAGES_AT_ONCE) {
+        const rows = pages.slice(from, from + PAGES_AT_ONCE);
+        await storage.commit([
+          { op: "check", key, if: WRITING },
+          ...rows.map((value, i) => MEMBERS.put({ keyId, id, page: from + i }, value)),
+        ]);
       }
-    }
-    throw new StorageError("unavailable", "too many writers change the same list of subscriptions at once");
+      await storage.commit([{ op: "put", key, value: liveText(count), if: WRITING }]);
+    }, TRIES).catch((error: unknown) => {
+      if (!(error instanceof ConflictError)) throw error;
+      throw new StorageError("unavailable", "too many writers change the same list of subscriptions at once");
+    });
   }
 
   function ensure(snapshot: Snapshot): Promise<void> {

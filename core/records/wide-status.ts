@@ -12,7 +12,7 @@ import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { DUE, EVENT, FANOUT, type FanoutRow, fanoutQueue } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
-import { tryCommit } from "./optimistic-update.ts";
+import { tryCommit } from "./transaction.ts";
 import type { Recipients } from "./recipients.ts";
 
 /** Deliveries in the first read, and in the largest. */

@@ -3,7 +3,7 @@
  * since its attempt may be on the wire. A crash leaves it as it was or as it was asked for: each is one commit.
  */
 import { type Delivery, neverTried } from "../model/delivery.ts";
-import { ConflictError } from "../model/errors.ts";
+import { ConflictError, untilCommitted } from "../model/errors.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { DUE, HELD } from "../model/schema.ts";
 import { noSuch, Problem } from "../model/problem.ts";
@@ -34,9 +34,6 @@ export interface PendingDeliveries {
 
 type Act = (current: CurrentDelivery, also: readonly Change[]) => Promise<boolean>;
 
-/** How often it is read again when it changed meanwhile. */
-const TRIES = 64;
-
 export function createPendingDeliveries(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
@@ -54,22 +51,20 @@ export function createPendingDeliveries(deps: {
     const event = (await locateEvent(storage, keyId, eventId))?.event;
     const sub = await subscriptionCache.get(keyId, subscriptionId);
     if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId))) throw noSuch("delivery");
-    for (let tries = 0; tries < TRIES; tries++) {
+    const acting = untilCommitted(async () => {
       const current = await readCurrent(storage, event, subscriptionId);
       const { status = "pending" } = (current && (asEnded(current.delivery, sub) ?? current.delivery)) ?? {};
       if (status !== "pending")
         throw new Problem("NOT_PENDING", `The delivery has ended: it is ${status}. Replay it to send it again.`);
-      try {
-        if (current?.line === undefined && current?.waits === undefined) continue;
-        if (await act(current, also)) return;
-      } catch (error) {
-        if (error instanceof ConflictError) continue;
-        throw error;
-      }
-      throw new Problem("DELIVERY_UNDER_WAY", UNDER_WAY);
-    }
-    if ((await locateEvent(storage, keyId, eventId)) === undefined) throw noSuch("delivery");
-    throw new Problem("CONFLICT", "The delivery is being written, or changes all the time. Read the event again.");
+      // It is being written.
+      if (current?.line === undefined && current?.waits === undefined) throw new ConflictError([]);
+      if (!(await act(current, also))) throw new Problem("DELIVERY_UNDER_WAY", UNDER_WAY);
+    });
+    await acting.catch(async (error: unknown) => {
+      if (!(error instanceof ConflictError)) throw error;
+      if ((await locateEvent(storage, keyId, eventId)) === undefined) throw noSuch("delivery");
+      throw new Problem("CONFLICT", "The delivery is being written, or changes all the time. Read the event again.");
+    });
   }
 
   /** Says behind what a delivery waits. */

@@ -11,7 +11,7 @@ import { reopened, reopening } from "../records/fanout-row.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
 import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
-import { retryOnConflict } from "../records/optimistic-update.ts";
+import { retryOnConflict } from "../records/transaction.ts";
 import { endCurrent, readCurrent, type CurrentDelivery, type EventPlace } from "./current-delivery.ts";
 import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
 import { createBulkReplay, replayedDelivery, type BulkReplayed, type ReplayFailedOptions } from "./bulk-replay.ts";

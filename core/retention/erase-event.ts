@@ -14,7 +14,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { keepErasedId, tellErased } from "../records/erased-id.ts";
 import { locateEvent, type Located } from "../records/find-event.ts";
 import { everyEntry, everyPage } from "../records/every-entry.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 import type { EndTurns } from "./end-turns.ts";
 import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";
 import type { WideRemoval } from "./remove-wide.ts";

@@ -29,7 +29,7 @@ import { readEvent } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 import type { EventErasure } from "./erase-event.ts";
 import type { WideRemoval } from "./remove-wide.ts";
 import { createRounds } from "./rounds.ts";

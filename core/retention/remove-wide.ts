@@ -12,7 +12,7 @@ import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
 import { removeDelivery } from "./remove-delivery.ts";
 

@@ -11,7 +11,7 @@ import { everyEntry } from "../records/every-entry.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { readSubscription } from "../records/subscription-record.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
-import { tryCommit } from "../records/optimistic-update.ts";
+import { tryCommit } from "../records/transaction.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type GoesAt, type WideRemoval } from "./remove-wide.ts";
 import { createEventJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";

@@ -5,7 +5,7 @@ import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import { createOptimisticUpdate } from "../records/optimistic-update.ts";
+import { createRevising } from "./revise.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { isOutline, readSubscription } from "../records/subscription-record.ts";
 
@@ -29,7 +29,7 @@ export function createReseal(
   storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">,
   keys: Resealing,
 ): Reseal {
-  const { revise } = createOptimisticUpdate(storage);
+  const { revise } = createRevising(storage);
 
   /**
    * Returns the subscription with its texts sealed again; `undefined`: nothing to do. @throws Error when a text cannot

@@ -8,7 +8,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Change } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
-import type { OptimisticUpdate } from "../records/optimistic-update.ts";
+import type { Revising } from "./revise.ts";
 
 interface SecretDeps {
   readonly keys: Pick<Keys, "seal">;
@@ -16,7 +16,7 @@ interface SecretDeps {
 }
 
 interface RotationDeps extends SecretDeps {
-  readonly revise: OptimisticUpdate["revise"];
+  readonly revise: Revising["revise"];
   /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
   readonly drain?: (subscriptionId: string) => Promise<void>;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;

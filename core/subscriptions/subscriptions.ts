@@ -10,7 +10,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
-import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
+import { transact } from "../records/transaction.ts";
+import { createRevising } from "./revise.ts";
 import { endingMark, type Endings } from "../records/endings.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
@@ -87,7 +88,7 @@ export interface Subscriptions {
 
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { storage, clock, keys } = deps;
-  const { load, revise } = createOptimisticUpdate(storage);
+  const { load, revise } = createRevising(storage);
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
     auditChange(keyId, actor, clock.now(), line);
@@ -118,9 +119,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = rotatedSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
-      const made = await retryOnConflict(async () => {
-        const [count, known] = await storage.getMany([COUNT.key({ keyId }), API_KEY.key({ keyId })]);
-        const live = await countLive(storage, keyId, count);
+      const made = await transact(storage, async (tx) => {
+        const live = await countLive(storage, keyId, await tx.text(COUNT.key({ keyId })));
         if (live >= deps.perKey) {
           const detail = `A key may have at most ${deps.perKey} subscriptions. Delete one first.`;
           throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
@@ -142,13 +142,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         };
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
-        const changes: Change[] = [
+        tx.put(COUNT, { keyId }, String(live + 1));
+        if ((await tx.text(API_KEY.key({ keyId }))) === undefined) tx.put(API_KEY, { keyId }, String(at));
+        tx.add(
           SUBSCRIPTION.put({ keyId, id }, subscription, null),
-          COUNT.put({ keyId }, String(live + 1), count ?? null),
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
-        ];
-        if (known === undefined) changes.push(API_KEY.put({ keyId }, String(at)));
-        await storage.commit(changes);
+        );
         return { subscription, secret: secret.plain };
       });
       await deps.known?.(id);
@@ -159,7 +158,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (given.events !== undefined) checkEvents(given.events, deps.events?.());
       checkHeaders(given.headers, deps.repeated);
       const patch = await checked(given);
-      const { now } = await load(keyId, id);
+      const now = await load(keyId, id);
       if (given.transform !== now.transform) checkTransform(given.transform, deps.transforms);
       // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
       // disabled.

@@ -4,7 +4,7 @@ import { DamagedRecordError } from "../../core/model/errors.ts";
 import { unlessDamaged } from "../../core/model/kind.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
-import { createOptimisticUpdate } from "../../core/records/optimistic-update.ts";
+import { createRevising } from "../../core/subscriptions/revise.ts";
 import { shelf } from "../support/shelf.ts";
 
 const SUB: Subscription = {
@@ -44,7 +44,7 @@ it("a record that version 0.1.0 has changed is read, and gets its checksum when 
 it("a record of the first edition is read, and gets its checksum when it is next written", async () => {
   const store = shelf();
   store.rows.set(KEY, JSON.stringify(SUB));
-  const { revise } = createOptimisticUpdate(store);
+  const { revise } = createRevising(store);
   await revise("key_1", "sub_1", (now) => ({ next: { ...now, updatedAt: 3 }, more: [] }));
   expect(store.rows.get(KEY)).toBe(SUBSCRIPTION.write({ ...SUB, updatedAt: 3 }));
 });

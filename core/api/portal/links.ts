@@ -9,7 +9,7 @@ import { createPublicKey } from "node:crypto";
 import { jwtVerify } from "jose/jwt/verify";
 import type { Actor } from "../../model/audit.ts";
 import { bearerToken } from "../../model/bearer.ts";
-import { ConflictError, StorageError } from "../../model/errors.ts";
+import { StorageError } from "../../model/errors.ts";
 import { randomId } from "../../model/ids.ts";
 import { PORTAL } from "../../model/schema.ts";
 import { isKeyId } from "../../model/names.ts";
@@ -19,6 +19,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Keys } from "../../ports/plugin.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
 import { auditChange } from "../../records/audit-trail.ts";
+import { transact } from "../../records/transaction.ts";
 
 /** What keeps these tokens apart from all others. */
 export const PORTAL_TYP = "relay-portal+jwt";
@@ -57,7 +58,6 @@ export const LONGEST_LINK_MS = 86_400_000;
 const TOLERANCE_S = 30;
 /** How far the clock of the node that minted it may be ahead, ms. */
 const AHEAD_MS = 300_000;
-const TRIES = 4;
 /** A longer header is none of ours. */
 const LONGEST_HEADER = 512;
 const LONGEST_TOKEN = 8_192;
@@ -122,34 +122,19 @@ export function createPortalLinks({ storage, clock, keys, auth }: PortalDeps): P
     };
   }
 
-  /** Commits a change of the key's row with its audit line; reads the row again when another change came first. */
-  async function commitWith<T>(
-    keyId: string,
-    decide: (life: string | undefined) => { readonly changes: readonly Change[]; readonly result: T },
-  ): Promise<T> {
-    for (let left = TRIES; ; left--) {
-      const { changes, result } = decide(await storage.getItem(PORTAL.key({ keyId })));
-      try {
-        await storage.commit(changes);
-        return result;
-      } catch (error) {
-        if (!(error instanceof ConflictError) || left <= 1) throw error;
-      }
-    }
-  }
-
   return {
     async mint({ keyId, access, ttlMs, actor }) {
       const id = randomId("lnk");
       const minter = await sealMinter(id, actor);
       const detail = `${access}, for ${Math.floor(ttlMs / 1_000)} s`;
-      const life = await commitWith(keyId, (known) => {
-        const row = PORTAL.key({ keyId });
-        const result = known ?? randomId("life");
-        const same: Change =
-          known === undefined ? { op: "put", key: row, value: result, if: null } : { op: "check", key: row, if: known };
+      const life = await transact(storage, async (tx) => {
+        const key = PORTAL.key({ keyId });
+        const known = await tx.text(key);
         const line = { action: "portal_link.created", target: id, detail } as const;
-        return { changes: [same, auditChange(keyId, actor, clock.now(), line)], result };
+        const same: Change =
+          known === undefined ? PORTAL.put({ keyId }, randomId("life"), null) : { op: "check", key, if: known };
+        tx.add(same, auditChange(keyId, actor, clock.now(), line));
+        return same.op === "put" ? same.value : known;
       });
       const iat = Math.floor(clock.now() / 1_000);
       const exp = iat + Math.floor(ttlMs / 1_000);
@@ -169,11 +154,9 @@ export function createPortalLinks({ storage, clock, keys, auth }: PortalDeps): P
     },
 
     revoke: (keyId, actor) =>
-      commitWith(keyId, (known) => {
-        const line = { action: "portal_links.revoked", target: keyId } as const;
-        const audit = auditChange(keyId, actor, clock.now(), line);
-        const gone: readonly Change[] = known === undefined ? [] : [PORTAL.delete({ keyId }, known)];
-        return { changes: [...gone, audit], result: undefined };
+      transact(storage, async (tx) => {
+        if ((await tx.text(PORTAL.key({ keyId }))) !== undefined) tx.delete(PORTAL, { keyId });
+        tx.add(auditChange(keyId, actor, clock.now(), { action: "portal_links.revoked", target: keyId }));
       }),
 
     judge(authorization) {

@@ -1,5 +1,5 @@
 /** Holds what the routes of `accounts()` share. */
-import { ConflictError } from "../../../core/model/errors.ts";
+import { untilCommitted } from "../../../core/model/errors.ts";
 import { addressGroup } from "../../../core/lib/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { ownClaims } from "../../../core/model/token.ts";
@@ -115,21 +115,16 @@ export const TWO_FACTORS = ["pwd", "otp", "mfa"];
 const TRIES = 4;
 
 /** Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race. */
-export async function retryOnConflict<T>(
+export const retryOnConflict = <T>(
   storage: ScopedStorage,
   decide: () => Promise<{
     readonly changes: readonly Change[];
     readonly audit?: readonly AuditEntry[];
     readonly result: T;
   }>,
-): Promise<T> {
-  for (let left = TRIES; ; left--) {
+): Promise<T> =>
+  untilCommitted(async () => {
     const { changes, audit = [], result } = await decide();
-    try {
-      if (changes.length > 0) await storage.commit(changes, audit);
-      return result;
-    } catch (error) {
-      if (!(error instanceof ConflictError) || left <= 1) throw error;
-    }
-  }
-}
+    if (changes.length > 0) await storage.commit(changes, audit);
+    return result;
+  }, TRIES);

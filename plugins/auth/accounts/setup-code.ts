@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ConflictError } from "../../../core/model/errors.ts";
+import { untilCommitted } from "../../../core/model/errors.ts";
 import { writePrivateFile } from "../../../core/ports/folder.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
@@ -102,8 +102,8 @@ export function setupCode(
 
   return {
     offer,
-    async use(code, from) {
-      for (;;) {
+    use: (code, from) =>
+      untilCommitted(async () => {
         const now = await stored();
         if (now === undefined) return "wrong";
         if (isOver(now.code)) {
@@ -114,19 +114,13 @@ export function setupCode(
         if (now.code.tries <= 0) return "spent";
         if (secretHash(code) === now.code.hash) return { op: "delete", key: KEY, if: now.text };
         const value: Stored = { ...now.code, tries: now.code.tries - 1 };
-        try {
-          await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
-        } catch (error) {
-          // Another guess came between: this one costs a try of its own.
-          if (!(error instanceof ConflictError)) throw error;
-          continue;
-        }
+        // When another guess came between, this one costs a try of its own.
+        await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
         log.warn("a wrong set-up code", { ...from, left: value.tries });
         if (value.tries > 0) return "wrong";
         await spend();
         return "spent";
-      }
-    },
+      }),
     async withdraw() {
       await storage.commit([{ op: "delete", key: KEY }]);
       // Without its file the code is invalid anyway, so one that cannot be removed does no harm.

@@ -1,7 +1,7 @@
 /** Reads and changes the stored accounts: each change is conditional on what was read, and ends the account's sessions. */
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
-import { ConflictError } from "../../../core/model/errors.ts";
+import { ConflictError, untilCommitted } from "../../../core/model/errors.ts";
 import { type FieldError, invalidFields, Problem } from "../../../core/model/problem.ts";
 import type { NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -106,19 +106,15 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
     audit: AuditEntry,
     next: (user: User) => { user?: User; result: T },
   ): Promise<T> {
-    for (let left = TRIES; ; left--) {
+    return await untilCommitted(async () => {
       const one = await found(username);
       const { user, result } = next(one.user);
       const change: Change =
         user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
-      try {
-        const entry = { ...audit, target: one.user.username };
-        await storage.commit([change, ...(await sessions.endAll(one.user))], [entry]);
-        return result;
-      } catch (error) {
-        if (!(error instanceof ConflictError) || left <= 1) throw error;
-      }
-    }
+      const entry = { ...audit, target: one.user.username };
+      await storage.commit([change, ...(await sessions.endAll(one.user))], [entry]);
+      return result;
+    }, TRIES);
   }
 
   const book: UserBook = {
