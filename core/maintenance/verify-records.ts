@@ -2,7 +2,7 @@
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
-import { type AnyKind, DAMAGED } from "../model/kind.ts";
+import { DAMAGED } from "../model/kind.ts";
 import {
   ATTEMPTS,
   COUNT,
@@ -175,15 +175,11 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
   return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
 }
 
-const readable =
-  (kind: AnyKind): Check =>
-  ({ key, value }) =>
-    void kind.orThrow(value, key);
 const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");
 
 /** Checks by key prefix; other records need only be ones that can be read. */
 export const CHECKS: Readonly<Record<string, Check>> = {
-  ...Object.fromEntries(KINDS.map((kind): [string, Check] => [kind.prefix, readable(kind)])),
+  ...Object.fromEntries(KINDS.map((kind) => [kind.prefix, ({ key, value }: Entry) => void kind.orThrow(value, key)])),
   event: checkEvent,
   count: checkCount,
   delivery: checkDelivery,

@@ -13,17 +13,20 @@ import type { Change, Storage } from "../ports/storage.ts";
 export { RELAY } from "../model/audit.ts";
 export type { Actor, AuditLine } from "../model/audit.ts";
 
-let writtenAt = 0;
-/** Numbers the lines of all trails of this process, so that those of one millisecond stay in the order in which they came. */
-const ordinal = ordinals(() => writtenAt);
+type Now = Pick<Clock, "now">;
+/** Numbers the lines of all trails by the clock of the process, so that those of one millisecond stay in their order. */
+const numberings = new WeakMap<Now, () => string>();
+function nextOrdinal(clock: Now): string {
+  const next = numberings.get(clock) ?? ordinals(() => clock.now());
+  numberings.set(clock, next);
+  return next();
+}
 
-/** @param at epoch ms */
-export function auditChange(keyId: string, actor: Actor, at: number, facts: AuditFacts): Change {
-  writtenAt = at;
+export function auditChange(keyId: string, actor: Actor, clock: Now, facts: AuditFacts): Change {
   const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
-  const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
-  return AUDIT.put({ keyId, ordinal: ordinal() }, value);
+  const value: AuditLine = { at: clock.now(), by, address, requestId, action, target, result, detail };
+  return AUDIT.put({ keyId, ordinal: nextOrdinal(clock) }, value);
 }
 
 export interface AuditTrail {
@@ -61,7 +64,7 @@ export function createAuditTrail(deps: {
 
   function lines({ keys, actor, ...facts }: AuditEntry): readonly Change[] {
     const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
-    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, actor, clock.now(), facts));
+    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, actor, clock, facts));
   }
 
   /** Whether this refusal is written. Counts it when it is not. */

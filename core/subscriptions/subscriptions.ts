@@ -91,7 +91,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { load, revise } = createRevising(storage);
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
-    auditChange(keyId, actor, clock.now(), line);
+    auditChange(keyId, actor, clock, line);
 
   const allowed = (url: string, path = "url"): Promise<string> => allowedUrl(deps.registerUrl, url, path);
 

@@ -287,7 +287,7 @@ export function deeds(place: DeedsIn): Deeds {
     say(`erase ${eventId} of ${keyId}`);
     try {
       const line = { action: "event.erased", target: eventId } as const;
-      const audit = auditChange(keyId, ACTOR, world.now(), line);
+      const audit = auditChange(keyId, ACTOR, world, line);
       const answer = await ask((node) => node.parts.eventErasure.erase(keyId, eventId, [audit]));
       if (answer === undefined) return;
       one.answeredAt = world.now();

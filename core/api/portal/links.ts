@@ -133,7 +133,7 @@ export function createPortalLinks({ storage, clock, keys, auth }: PortalDeps): P
         const line = { action: "portal_link.created", target: id, detail } as const;
         const same: Change =
           known === undefined ? PORTAL.put({ keyId }, randomId("life"), null) : { op: "check", key, if: known };
-        tx.add(same, auditChange(keyId, actor, clock.now(), line));
+        tx.add(same, auditChange(keyId, actor, clock, line));
         return same.op === "put" ? same.value : known;
       });
       const iat = Math.floor(clock.now() / 1_000);
@@ -156,7 +156,7 @@ export function createPortalLinks({ storage, clock, keys, auth }: PortalDeps): P
     revoke: (keyId, actor) =>
       transact(storage, async (tx) => {
         if ((await tx.text(PORTAL.key({ keyId }))) !== undefined) tx.delete(PORTAL, { keyId });
-        tx.add(auditChange(keyId, actor, clock.now(), { action: "portal_links.revoked", target: keyId }));
+        tx.add(auditChange(keyId, actor, clock, { action: "portal_links.revoked", target: keyId }));
       }),
 
     judge(authorization) {

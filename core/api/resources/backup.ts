@@ -40,7 +40,7 @@ export function backupOperations(deps: {
         if (call.method !== "HEAD") {
           running = true;
           const entry = { action: "backup.taken", target: "relay" } as const;
-          const noted = storage.commit([auditChange(WHOLE_RELAY, actor, clock.now(), entry)]);
+          const noted = storage.commit([auditChange(WHOLE_RELAY, actor, clock, entry)]);
           await noted.catch((error: unknown) => {
             running = false;
             throw error;

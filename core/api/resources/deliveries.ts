@@ -39,7 +39,7 @@ export function deliveryOperations(
     if (asked.dryRun) return;
     const detail = `at most ${asked.limit}, ${asked.perSecond} a second`;
     const line = { action: "deliveries.replayed", target, detail } as const;
-    await storage.commit([auditChange(keyId, actor, clock.now(), line)]);
+    await storage.commit([auditChange(keyId, actor, clock, line)]);
   }
 
   async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<BulkReplayed> {

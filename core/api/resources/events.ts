@@ -115,7 +115,7 @@ export function eventOperations(
         const ids = await meant(keyId, eventId, body);
         refuseResting(deps, ids);
         const line = { action: "event.replayed", target: eventId, detail: body.subscriptionId } as const;
-        const also = [auditChange(keyId, actor, clock.now(), line)];
+        const also = [auditChange(keyId, actor, clock, line)];
         const moved = await replay.event(keyId, eventId, { ...body, also });
         await probe(deps, ids);
         return { data: { deliveries: moved } };
@@ -132,7 +132,7 @@ export function eventOperations(
       async handle({ keyId, params, actor }) {
         const eventId = params["eventId"] ?? "";
         const line = { action: "event.erased", target: eventId } as const;
-        await eraseEvent(keyId, eventId, [auditChange(keyId, actor, clock.now(), line)]);
+        await eraseEvent(keyId, eventId, [auditChange(keyId, actor, clock, line)]);
         return {};
       },
     }),

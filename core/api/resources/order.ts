@@ -65,7 +65,7 @@ export function orderOperations(deps: {
             target: sub.id,
             detail: held.row?.eventId ?? "a damaged record",
           } as const;
-          const audited = auditChange(keyId, actor, clock.now(), line);
+          const audited = auditChange(keyId, actor, clock, line);
           if (await skipHeld(storage, keyId, held, [audited])) count++;
         }
         return { data: { skipped: count } };

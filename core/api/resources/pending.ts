@@ -25,7 +25,7 @@ type ActOnDelivery = (
 const lineOf =
   (deps: PendingDeps, { keyId, eventId, subscriptionId }: Parameters<ActOnDelivery>[1], actor: Actor) =>
   (action: "delivery.tried" | "delivery.cancelled") => [
-    auditChange(keyId, actor, deps.clock.now(), { action, target: eventId, detail: subscriptionId }),
+    auditChange(keyId, actor, deps.clock, { action, target: eventId, detail: subscriptionId }),
   ];
 
 /** A receiver that asked for rest is left alone; a breaker lets this attempt through. */

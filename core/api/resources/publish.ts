@@ -76,7 +76,7 @@ export function publishOperations(deps: {
         const [event] = await publish({ publications, keys: [keyId], requestId, source: "api" }, (fresh) =>
           fresh.map(({ id, type }) => {
             const line = { action: "event.published", target: id, detail: type } as const;
-            return auditChange(keyId, actor, clock.now(), line);
+            return auditChange(keyId, actor, clock, line);
           }),
         );
         return { status: 202, data: event, headers: { "Relay-Durability": storage.durability } };

@@ -51,7 +51,7 @@ export function selectedOperations(
     const ids = await idsOf(keyId, eventId, subscriptionId, "failed");
     refuseResting(deps, ids.found);
     const line = { action: "event.replayed", target: eventId, detail: subscriptionId } as const;
-    const also = [auditChange(keyId, actor, clock.now(), line)];
+    const also = [auditChange(keyId, actor, clock, line)];
     const moved = await replay.event(keyId, eventId, { ...(subscriptionId !== undefined && { subscriptionId }), also });
     await probe(deps, ids.found);
     return moved;

@@ -79,7 +79,7 @@ export function testEventOperations(deps: {
         const example = type === undefined ? undefined : exampleOf(type);
         const detail = type === undefined ? {} : { detail: `example of ${type}` };
         const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;
-        await storage.commit([auditChange(keyId, actor, clock.now(), line)]);
+        await storage.commit([auditChange(keyId, actor, clock, line)]);
         const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
         const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
         return { data: away === true ? { ...view, detail: AWAY } : view };

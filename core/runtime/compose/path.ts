@@ -232,7 +232,7 @@ function composeRecords(above: Sent) {
     events: eventErasure,
     removeSubscription: subscriptions.remove,
     forgetAll: () => cluster.announce("erased", ALL_EVENTS),
-    audit: (keyId, actor, line) => auditChange(keyId, actor, clock.now(), line),
+    audit: (keyId, actor, line) => auditChange(keyId, actor, clock, line),
   });
   const rules = (plan.jobs ?? []).filter((job) => job.name === "retention");
   const base = { storage, clock, log };
