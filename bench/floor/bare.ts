@@ -15,6 +15,7 @@ import { DUE, EVENT, EVENT_ID } from "../../core/model/schema.ts";
 import { makeDurableFolder } from "../../core/ports/folder.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { dropDue, freshDelivery, putDelivery } from "../../core/records/delivery-records.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { openWriter } from "../../plugins/storage/sqlite/writer.ts";
@@ -41,7 +42,7 @@ export async function serveBare({ stored }: { readonly stored: boolean }): Promi
   const { plan } = await loadConfig({ flags: { config }, env: process.env, cwd: process.cwd() });
   makeDurableFolder(join(folder, "data"));
   const start = { path: join(folder, "data", "relay.db"), cacheKiB: 8_192 };
-  const writer = stored ? await openWriter(start, () => undefined) : undefined;
+  const writer = stored ? await openWriter(start, () => undefined, systemClock()) : undefined;
   const commit = (changes: readonly Change[]): Promise<void> | undefined => writer?.commit(changes);
   const ca = readFileSync(join(folder, "ca.pem"));
   const secret = newSecret();

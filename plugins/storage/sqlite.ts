@@ -65,9 +65,8 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         else closeSync(openSync(path, "a", 0o600));
         // Also when an earlier process made the file: it may have died before the sync.
         syncFolder(folder);
-        const writer = await openWriter({ path, cacheKiB: cacheKiB - readsKiB }, (changes) =>
-          metrics.observe("batch_changes", changes),
-        );
+        const written = (changes: number): void => metrics.observe("batch_changes", changes);
+        const writer = await openWriter({ path, cacheKiB: cacheKiB - readsKiB }, written, clock);
         opened.defer(writer.close);
         const reader = await openReader(path, readsKiB);
         opened.defer(reader.close);

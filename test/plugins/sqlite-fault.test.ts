@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, it } from "vitest";
 import { StartError, StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { openReader } from "../../plugins/storage/sqlite/reader.ts";
 import { startThread, type Thread } from "../../plugins/storage/sqlite/thread.ts";
@@ -243,7 +244,7 @@ describe("sqlite() and failing disks", () => {
       threads.push(one.thread);
       return one;
     };
-    const writer = await openWriter({ path: join(dir, "x.db"), cacheKiB: 512 }, () => {}, launch);
+    const writer = await openWriter({ path: join(dir, "x.db"), cacheKiB: 512 }, () => {}, systemClock(), launch);
     await writer.commit(accept(1));
     const under = failure(writer.commit(accept(2)));
     await new Promise((resolve) => void setImmediate(resolve));
@@ -270,7 +271,7 @@ describe("sqlite() and failing disks", () => {
       threads.push(one.thread);
       return one;
     };
-    const writer = await openWriter({ path: join(fresh(), "x.db"), cacheKiB: 512 }, () => {}, launch);
+    const writer = await openWriter({ path: join(fresh(), "x.db"), cacheKiB: 512 }, () => {}, systemClock(), launch);
     await threads[0]?.end();
     await until(() => threads[0]?.dead === true);
     const commit = writer.commit(accept(1));

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describeStorage } from "../conformance/storage.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { testClock } from "../support/clock.ts";
+import { besideDisk, testClock } from "../support/clock.ts";
 import { testFolder } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 
@@ -12,7 +12,7 @@ const folders = new Map<Storage, string>();
 let made = 0;
 
 async function open(dir: string): Promise<Storage> {
-  const storage = await sqlite({ dir }).setup(pluginContext(clock, folder));
+  const storage = await sqlite({ dir }).setup(pluginContext(besideDisk(clock), folder));
   folders.set(storage, dir);
   return storage;
 }

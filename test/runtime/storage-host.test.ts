@@ -4,7 +4,7 @@ import type { Storage, StorageReads } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { describeStorage, type StorageHarness } from "../conformance/storage.ts";
-import { testClock } from "../support/clock.ts";
+import { besideDisk, testClock } from "../support/clock.ts";
 import { testFolder } from "../support/folder.ts";
 import { hostStorage, type HostedStorage } from "../support/hosted-storage.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -79,7 +79,7 @@ describeStorage("sqlite() in another thread", {
   async open() {
     const dir = mkdtempSync(join(folder, "db-"));
     const plugin = sqlite({ dir });
-    const ctx = pluginContext(clock, folder);
+    const ctx = pluginContext(besideDisk(clock), folder);
     return open(
       async () => plugin.setup(ctx),
       async () => plugin.reads?.(ctx),

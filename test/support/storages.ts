@@ -10,7 +10,7 @@ import { memory } from "../../plugins/storage/memory.ts";
 import { redisAt } from "../../plugins/storage/redis.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { unstorage } from "../../plugins/storage/unstorage.ts";
-import type { TestClock } from "./clock.ts";
+import { besideDisk, type TestClock } from "./clock.ts";
 import { needs } from "./needs.ts";
 import { pluginContext } from "./plugin-context.ts";
 import { startRedis, type RedisServer } from "./redis.ts";
@@ -31,7 +31,7 @@ function inFolders(name: string, at: (dir: string) => ReturnType<typeof sqlite>)
     async open(clock) {
       const dir = await mkdtemp(join(tmpdir(), "relay-any-storage-"));
       dirs.push(dir);
-      const open = async (): Promise<Storage> => at(dir).setup(pluginContext(clock, dir));
+      const open = async (): Promise<Storage> => at(dir).setup(pluginContext(besideDisk(clock), dir));
       const storage = await open();
       const reopen = async (): Promise<Storage> => {
         await storage.dispose();

@@ -1,11 +1,12 @@
 /** The main thread's side of the writer: collects commits while a batch is under way, and tells each how it ended. */
 import { flatten } from "../../../core/model/change.ts";
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { faultOf } from "./faults.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
-import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker-messages.ts";
+import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
@@ -14,11 +15,14 @@ const BATCH_CHARS = 4 * 1024 * 1024;
 const TURNS = 4;
 /** This many commits go at once: the thread makes them durable while this one still works on the next. */
 const ENOUGH = 64;
+/** How long a commit that may wait does so, for a batch that is made for others, ms. */
+const SOON_MS = 5;
 /** Most batches at the thread: one under way, and one waiting there, so that the thread need not wait for us. */
 const AHEAD = 2;
 
 interface Writer {
-  commit(changes: readonly Change[]): Promise<void>;
+  /** With `soon` it goes with the next batch of others, and makes one only after some ms, or when many wait like it. */
+  commit(changes: readonly Change[], soon?: boolean): Promise<void>;
   /** Ends after everything that was committed before. */
   close(): Promise<void>;
 }
@@ -38,10 +42,13 @@ interface Waiting {
 export async function openWriter(
   start: WorkerStart,
   written: (changes: number) => void,
+  clock: Pick<Clock, "now" | "sleep">,
   launch: typeof startThread = startThread,
 ): Promise<Writer> {
   let thread = await open();
-  let waiting: Waiting[] = [];
+  const waiting: Waiting[] = [];
+  /** Somebody waits for one of them; otherwise they go when the first has waited. */
+  let urgent = false;
   let asking = 0;
   let collecting = false;
   let opening: Promise<void> | undefined;
@@ -54,10 +61,11 @@ export async function openWriter(
     throw errorOf(first);
   }
 
-  /** Sends what is enough for a batch; the rest when the thread would be idle without it. */
-  function send(): void {
+  /** Sends what is enough for a batch; the rest when the thread would be idle without it, and it need not wait. */
+  function send(now = false): void {
+    urgent ||= now;
     while (asking < AHEAD && waiting.length >= ENOUGH) void sendBatch();
-    if (asking === 0 && !collecting && waiting.length > 0) void sendRest();
+    if (asking === 0 && !collecting && urgent) void sendRest();
   }
 
   /**
@@ -76,21 +84,10 @@ export async function openWriter(
   }
 
   async function sendBatch(): Promise<void> {
-    const batch = gather();
-    settle(batch, await ask(encode(batch)));
+    const { batch, request } = take(waiting);
+    urgent = waiting.length > 0;
+    settle(batch, await ask(request));
     send();
-  }
-
-  function gather(): readonly Waiting[] {
-    let chars = 0;
-    let n = 0;
-    for (; n < waiting.length && n < BATCH_COMMITS && chars < BATCH_CHARS; n++) {
-      for (const change of (waiting[n] as Waiting).changes)
-        chars += change.key.length + (change.op === "put" ? change.value.length : 0);
-    }
-    const batch = waiting;
-    waiting = batch.splice(n);
-    return batch;
   }
 
   /** Sends a request to the thread, or to a new one if it died. Never rejects. */
@@ -135,10 +132,13 @@ export async function openWriter(
   }
 
   return {
-    commit: (changes) =>
+    commit: (changes, may = false) =>
       new Promise((resolve, reject) => {
-        waiting.push({ changes, resolve, reject });
-        send();
+        const own = { changes, resolve, reject };
+        waiting.push(own);
+        send(!may);
+        const late = (): void => (waiting[0] === own ? send(true) : undefined);
+        if (may && waiting.length === 1) void clock.sleep(clock.now() + SOON_MS).then(late);
       }),
     async close() {
       // The thread answers in order, also one that is started for what still waits.
@@ -149,15 +149,18 @@ export async function openWriter(
   };
 }
 
-/** See `WorkerBatch` for the code. */
-function encode(batch: readonly Waiting[]): WorkerRequest {
+/** Takes the first of them, as many as a batch may have. */
+function take(waiting: Waiting[]): { readonly batch: readonly Waiting[]; readonly request: WorkerBatch } {
   const codes: number[] = [];
   const texts: string[] = [];
-  for (const { changes } of batch) {
+  let count = 0;
+  for (let chars = 0, text = 0; count < waiting.length && count < BATCH_COMMITS && chars < BATCH_CHARS; count++) {
+    const { changes } = waiting[count] as Waiting;
     codes.push(changes.length);
     flatten(changes, codes, texts);
+    for (; text < texts.length; text++) chars += (texts[text] as string).length;
   }
-  return { codes, texts };
+  return { batch: waiting.splice(0, count), request: { codes, texts } };
 }
 
 function errorOf(answer: WorkerAnswer): Error {
