@@ -114,6 +114,17 @@ export interface ClaimRequest {
 export interface Queue {
   /** Adds due lines that a commit has just written. A line that is not added waits for the next `sweep`. */
   add(dues: readonly Due[]): void;
+  /**
+   * Leases a line that a commit of this node has just written, in place of `add`, at once and without a claim: nobody
+   * waits before it, in its own subscription or another, and its subscription is neither paused nor held. `undefined`:
+   * somebody waits, so `add` it. Absent where other nodes claim from the same queue.
+   */
+  lend?(due: Due): Lease | undefined;
+  /**
+   * Returns true when no line is due, in storage neither, whatever is under way: a claim would find nothing until `wake`
+   * resolves. Cheap. Absent where nobody knows.
+   */
+  empty?(): boolean;
   /** Takes up to `limit` due deliveries, fairly over subscriptions, oldest first within one. Never waits for the future. */
   claim(request: ClaimRequest): Promise<readonly Lease[]>;
   /** Resolves when a claim may find something (soon, or at the next due time), or when `signal` aborts. Never rejects. */
@@ -130,7 +141,8 @@ export interface Queue {
   readonly renewal?: { readonly everyMs: number; renew(leases: Iterable<Lease>): Promise<void> };
   /**
    * Commits `changes` if the lease is still the newest, and ends the lease. With `keep` the lease goes on, and `keep`
-   * is its line in the due index. `next` is the due line that the changes write for later.
+   * is its line in the due index. `next` is the due line that the changes write for later. With neither, and while
+   * nothing is due, it may take some ms longer, to become durable together with commits that come meanwhile.
    * @throws LeaseLostError when another holder took over or the subscription was cancelled; nothing was changed
    */
   settle(lease: Lease, changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void>;

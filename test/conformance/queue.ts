@@ -5,6 +5,7 @@ import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { backlogLaws } from "./queue-backlog.ts";
+import { birthLaws } from "./queue-birth.ts";
 import { clockLaws } from "./queue-clock.ts";
 import { wakeLaws } from "./queue-wake.ts";
 import { withdrawLaws } from "./queue-withdraw.ts";
@@ -502,6 +503,7 @@ export function queueLaws(bench: Bench): void {
     "nodes",
   );
 
+  birthLaws(bench);
   withdrawLaws(bench);
   wakeLaws(bench);
   backlogLaws(bench);

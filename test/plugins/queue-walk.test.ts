@@ -120,7 +120,12 @@ class Walk {
     await this.lag();
     this.write([{ op: "put", key: DUE.key(one), value: DUE.write(one) }]);
     await this.lag();
-    if (told) this.queue.add([one]);
+    if (!told) return;
+    const lease = this.queue.lend?.(one);
+    if (lease === undefined) return this.queue.add([one]);
+    expect(this.held.has(lease.ordinal), `${lease.ordinal} was leased`).toBe(false);
+    this.held.set(lease.ordinal, lease.token);
+    this.leases.push(lease);
   }
 
   async claim(limit: number, per: number): Promise<readonly Lease[]> {

@@ -69,7 +69,7 @@ it("sets one timer for a wait of hours, however often its subscription is held b
     expect(window.ready.has(queue)).toBe(true);
     const [line] = queue.waiting;
     if (line === undefined) throw new Error("nothing waits");
-    window.take(queue, line);
+    window.take(line);
     queue.lines.delete(line.due.ordinal);
     window.touch(queue);
   }

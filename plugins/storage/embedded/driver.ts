@@ -10,18 +10,7 @@ export interface KeyValue {
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
 }
 
-interface SimpleDriver {
-  hasItem(key: string): Promise<boolean>;
-  getItem(key: string): Promise<string | undefined>;
-  getItems(items: readonly { readonly key: string }[]): Promise<{ key: string; value: string | null }[]>;
-  setItem(key: string, value: string): Promise<void>;
-  setItems(items: readonly { readonly key: string; readonly value: string }[]): Promise<void>;
-  removeItem(key: string): Promise<void>;
-  getKeys(base?: string): Promise<string[]>;
-  clear(base?: string): Promise<void>;
-}
-
-export function simpleDriver({ commit, getMany, range }: KeyValue): SimpleDriver {
+export function simpleDriver({ commit, getMany, range }: KeyValue) {
   const getItem = async (key: string): Promise<string | undefined> => (await getMany([key]))[0];
 
   async function* pages(base: string): AsyncGenerator<readonly Entry[]> {
@@ -35,15 +24,16 @@ export function simpleDriver({ commit, getMany, range }: KeyValue): SimpleDriver
 
   return {
     getItem,
-    hasItem: async (key) => (await getItem(key)) !== undefined,
-    async getItems(items) {
+    hasItem: async (key: string) => (await getItem(key)) !== undefined,
+    async getItems(items: readonly { readonly key: string }[]) {
       const keys = items.map(({ key }) => key);
       const values = await getMany(keys);
       return keys.map((key, i) => ({ key, value: values[i] ?? null }));
     },
-    setItem: (key, value) => commit([{ op: "put", key, value }]),
-    setItems: (items) => commit(items.map(({ key, value }) => ({ op: "put", key, value }))),
-    removeItem: (key) => commit([{ op: "delete", key }]),
+    setItem: (key: string, value: string) => commit([{ op: "put", key, value }]),
+    setItems: (items: readonly { readonly key: string; readonly value: string }[]) =>
+      commit(items.map(({ key, value }) => ({ op: "put", key, value }))),
+    removeItem: (key: string) => commit([{ op: "delete", key }]),
     async getKeys(base = "") {
       const keys: string[] = [];
       for await (const page of pages(base)) for (const { key } of page) keys.push(key);

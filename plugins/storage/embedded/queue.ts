@@ -2,9 +2,9 @@
  * The queue of one process: leases over a window of the due lines. Leases are tokens in memory. They end with the
  * process, and the lines stay in storage.
  */
-import { LeaseLostError } from "../../../core/model/errors.ts";
 import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import { LeaseLostError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
 import { wakeTimer } from "./wake-timer.ts";
@@ -12,11 +12,13 @@ import { createRefill } from "./refill.ts";
 import {
   firstAt,
   isBehind,
-  leaveToStorage,
+  leaveInStorage,
+  newLine,
   pausedMs,
+  settling,
   storedAt,
-  type SubscriptionQueue,
   type QueueLine,
+  type SubscriptionQueue,
 } from "./subscription-queue.ts";
 import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
@@ -29,7 +31,8 @@ const AGAIN_MS = 1_000;
 
 interface QueueDeps {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
-  readonly commit: (changes: readonly Change[]) => Promise<void>;
+  /** With `soon` it may wait a few ms for other commits. */
+  readonly commit: (changes: readonly Change[], soon?: boolean) => Promise<void>;
   readonly clock: Clock;
   /** Returns how many due lines there are, where the storage keeps count. */
   readonly stored?: () => number | undefined;
@@ -47,50 +50,39 @@ interface WindowQueue extends Queue {
 export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
   const time = timeline(clock);
   const timer = wakeTimer(clock, time, (queue) => feeder.woken(queue));
-  const window = createWindow({
-    clock,
-    time,
-    size,
-    timer,
-    forgot: () => feeder.forgot(),
-  });
-  const feeder = createRefill({
-    range,
-    clock,
-    time,
-    window,
-    notify: timer.notify,
-    later: (queue) => timer.set(time.now() + AGAIN_MS, queue),
-  });
+  const { notify } = timer;
+  const window = createWindow({ clock, time, size, timer, forgot: () => feeder.forgot() });
+  const later = (queue: SubscriptionQueue): void => timer.set(time.now() + AGAIN_MS, queue);
+  const feeder = createRefill({ range, clock, time, window, notify, later });
+  const commitOf = settling(commit);
   let leased = 0;
   let tokens = 0;
 
-  function held(lease: Lease): { readonly queue: SubscriptionQueue; readonly line: QueueLine } | undefined {
-    const queue = window.queues.get(lease.subscriptionId);
-    const line = queue?.lines.get(lease.ordinal);
-    return queue !== undefined && line !== undefined && line.token === lease.token ? { queue, line } : undefined;
+  /** Leases the line, so that no claim and no page that is read gives it to anybody else. */
+  function lend(line: QueueLine): Lease {
+    leased++;
+    line.token = String(++tokens);
+    return { ...line.due, token: line.token };
   }
 
-  function endLease(queue: SubscriptionQueue, line: QueueLine): void {
-    queue.lines.delete(line.due.ordinal);
+  function held({ subscriptionId, ordinal, token }: Lease): QueueLine | undefined {
+    const line = window.queues.get(subscriptionId)?.lines.get(ordinal);
+    return line?.token === token ? line : undefined;
+  }
+
+  function endLease(line: QueueLine): void {
+    line.queue.lines.delete(line.due.ordinal);
     leased--;
     feeder.moved(line.due);
-    unblock(queue);
+    if (window.blocked.delete(line.queue)) setImmediate(notify);
   }
 
-  /** A delivery of the subscription queue is no longer under way, or soon will not be. */
-  function unblock(queue: SubscriptionQueue): void {
-    if (!queue.blocked) return;
-    queue.blocked = false;
-    setImmediate(timer.notify);
-  }
-
-  function take({ limit, perSubscription, busy }: ClaimRequest, taken: Map<string, number>, leases: Lease[]): void {
+  function take({ limit, perSubscription, busy }: ClaimRequest, taken: Map<string, number>, into: Lease[]): void {
     const now = time.now();
     timer.look(now);
     // A queue that gave a line goes to the end and is served again; one that is skipped stays and is not.
     for (const queue of window.ready) {
-      if (leases.length >= limit) return;
+      if (into.length >= limit) return;
       const open = pausedMs(queue, clock) === 0;
       const line = open ? queue.waiting[0] : undefined;
       if (line === undefined || line.at > now) {
@@ -100,26 +92,17 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       }
       const own = taken.get(queue.id) ?? 0;
       if ((busy.get(queue.id) ?? 0) + own >= perSubscription) {
-        queue.blocked = true;
+        window.blocked.add(queue);
         continue;
       }
       taken.set(queue.id, own + 1);
-      leases.push(lend(queue, line));
+      window.take(line);
+      into.push(lend(line));
       if (queue.waiting.length < LOW && queue.behind !== undefined) feeder.wantsMore(queue);
+      window.blocked.delete(queue);
       window.ready.delete(queue);
       window.ready.add(queue);
     }
-  }
-
-  function lend(queue: SubscriptionQueue, line: QueueLine): Lease {
-    window.take(queue, line);
-    return { ...line.due, token: block(line) };
-  }
-
-  /** Keeps claims away from the line. @returns the token of its lease */
-  function block(line: QueueLine): string {
-    leased++;
-    return (line.token = String(++tokens));
   }
 
   function add(due: Due): void {
@@ -127,10 +110,10 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     const known = queue.lines.get(due.ordinal);
     if (known !== undefined) {
       if (known.token !== undefined) return;
-      window.take(queue, known);
+      window.take(known);
       queue.lines.delete(due.ordinal);
     }
-    if (isBehind(queue, due)) leaveToStorage(queue, due);
+    if (isBehind(queue, due)) leaveInStorage(queue, due);
     else window.hold(queue, due, time.at(due));
     window.touch(queue);
   }
@@ -144,69 +127,42 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
   }
 
   return {
-    add(dues) {
-      for (const due of dues) add(due);
-    },
-
-    async claim(request) {
-      timer.reset();
-      const leases: Lease[] = [];
-      const taken = new Map<string, number>();
-      take(request, taken, leases);
-      feeder.refill();
-      // What a page brings does not wait for the pages of all others.
-      for (let page; leases.length === 0 && (page = feeder.nextPage()) !== undefined;) {
-        await page;
-        take(request, taken, leases);
-      }
-      if (leases.length >= request.limit && window.ready.size > 0) timer.notify();
-      return leases;
-    },
-
-    wake: (signal) => timer.wait(signal),
-
-    extend: (lease) => held(lease) !== undefined,
-
-    async settle(lease, changes, then) {
-      const own = held(lease);
-      if (own === undefined || own.line.settling) throw new LeaseLostError();
-      const { queue, line } = own;
+    async settle(lease, changes, { next, keep } = {}) {
+      const line = held(lease);
+      if (line === undefined || line.settling) throw new LeaseLostError();
       line.settling = true;
-      queue.settling++;
+      // Nobody waits for a plain end, unless something waits for the room that it makes.
+      const soon = next === undefined && keep === undefined && line.due.order === undefined && window.ready.size === 0;
       try {
-        await commit(changes);
+        await commitOf(line.queue, changes, soon);
       } finally {
         line.settling = false;
-        queue.settling--;
-        if (queue.settling === 0 && queue.settled.length > 0) for (const resolve of queue.settled.splice(0)) resolve();
       }
       // Cancelled meanwhile: the commit stands, and the lease is lost.
       if (line.token !== lease.token) return;
-      if (then?.keep !== undefined) {
+      if (keep !== undefined) {
         feeder.moved(line.due);
-        line.due = then.keep;
-        return unblock(queue);
+        line.due = keep;
+        // It waits, so that another of its subscription may go on.
+        if (window.blocked.delete(line.queue)) setImmediate(notify);
+        return;
       }
-      endLease(queue, line);
-      if (then?.next !== undefined) add(then.next);
+      endLease(line);
+      if (next !== undefined) add(next);
     },
 
-    withdraw: createWithdraw({ commit, window, time, block, unblock: endLease, add }),
+    withdraw: createWithdraw({ commit: commitOf, window, time, lend, end: endLease, add }),
 
     async release(lease, dueAt) {
-      const own = held(lease);
-      if (own === undefined) return;
-      const { queue, line } = own;
-      queue.lines.delete(line.due.ordinal);
+      const line = held(lease);
+      if (line === undefined) return;
+      const { queue, due } = line;
+      queue.lines.delete(due.ordinal);
       leased--;
-      window.hold(queue, line.due, dueAt === undefined ? Math.min(time.at(line.due), time.now()) : time.soon(dueAt));
-      unblock(queue);
+      window.hold(queue, due, dueAt === undefined ? Math.min(time.at(due), time.now()) : time.soon(dueAt));
+      if (window.blocked.delete(queue)) setImmediate(notify);
       window.touch(queue);
     },
-
-    pause: async (subscriptionId, ms) => rest("pauseEnds", subscriptionId, ms),
-
-    hold: async (subscriptionId, ms) => rest("holdEnds", subscriptionId, ms),
 
     async cancel(subscriptionId) {
       const queue = window.queues.get(subscriptionId);
@@ -216,6 +172,50 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       for (const line of queue.lines.values()) line.token = undefined;
       if (queue.settling > 0) await new Promise<void>((resolve) => void queue.settled.push(resolve));
     },
+
+    add(dues) {
+      for (const due of dues) add(due);
+    },
+
+    lend(due) {
+      const now = time.now();
+      timer.look(now);
+      // Those that have enough under way wait for their own deliveries, not for a claim.
+      if (window.ready.size > window.blocked.size || !feeder.knowsAll()) return undefined;
+      const queue = window.queueOf(due.subscriptionId);
+      const first = Math.min(firstAt(queue, time), storedAt(queue, time));
+      if (first <= now || time.at(due) > now || pausedMs(queue, clock) > 0) return undefined;
+      // A page that was read since the commit has brought it.
+      if (queue.lines.has(due.ordinal)) return undefined;
+      const line = newLine(queue, due, now);
+      queue.lines.set(due.ordinal, line);
+      return lend(line);
+    },
+
+    empty: () => window.ready.size === 0 && feeder.knowsAll(),
+
+    async claim(request) {
+      timer.reset();
+      const claimed: Lease[] = [];
+      const taken = new Map<string, number>();
+      take(request, taken, claimed);
+      feeder.refill();
+      // What a page brings does not wait for the pages of all others.
+      for (let page; claimed.length === 0 && (page = feeder.nextPage()) !== undefined;) {
+        await page;
+        take(request, taken, claimed);
+      }
+      if (claimed.length >= request.limit && window.ready.size > 0) notify();
+      return claimed;
+    },
+
+    wake: (signal) => timer.wait(signal),
+
+    extend: (lease) => held(lease) !== undefined,
+
+    pause: async (subscriptionId, ms) => rest("pauseEnds", subscriptionId, ms),
+
+    hold: async (subscriptionId, ms) => rest("holdEnds", subscriptionId, ms),
 
     sweep: () => feeder.sweep(),
 

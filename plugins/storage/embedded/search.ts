@@ -13,13 +13,6 @@ import type { Window } from "./window.ts";
 /** Lines read at once. */
 const PAGE = 250;
 
-interface Search {
-  /** Begins anew everywhere if the wall clock was set: what is stored is due at another time then. */
-  look(): void;
-  /** Reads a page, if it is time for one, and holds what it finds. @returns whether it was */
-  readPage(queue: SubscriptionQueue): Promise<boolean>;
-}
-
 export function createSearch(deps: {
   readonly read: <T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T) => Promise<T>;
   /** Returns the line of an entry, if the queue does not hold it. */
@@ -27,12 +20,13 @@ export function createSearch(deps: {
   readonly clock: Pick<Clock, "now">;
   readonly time: Timeline;
   readonly window: Pick<Window, "queues" | "hold" | "touch">;
-}): Search {
+}) {
   const { read, news, clock, time, window } = deps;
   let steps = 0;
 
   return {
-    look() {
+    /** Begins anew everywhere if the wall clock was set: what is stored is due at another time then. */
+    look(): void {
       time.now();
       if (time.steps() === steps) return;
       steps = time.steps();
@@ -41,7 +35,8 @@ export function createSearch(deps: {
         window.touch(queue);
       }
     },
-    async readPage(queue) {
+    /** Reads a page, if it is time for one, and holds what it finds. @returns whether it was */
+    async readPage(queue: SubscriptionQueue): Promise<boolean> {
       if (queue.search === undefined) {
         if (queue.searchAt > time.now()) return false;
         // Whatever is due is found without it.

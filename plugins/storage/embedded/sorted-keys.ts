@@ -113,7 +113,7 @@ export function bounds(
   let to = prefixEnd(prefix);
   if (after !== undefined) {
     if (reverse) to = to === undefined || after < to ? after : to;
-    else if (`${after}\0` > from) from = `${after}\0`;
+    else if (`${after}\u0001` > from) from = `${after}\u0001`;
   }
   return { from, to };
 }

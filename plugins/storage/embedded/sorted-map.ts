@@ -2,34 +2,26 @@
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { bounds, prefixEnd, SortedKeys } from "./sorted-keys.ts";
 
-export interface SortedMap {
-  readonly size: number;
-  get(key: string): string | undefined;
-  set(key: string, value: string): void;
-  delete(key: string): boolean;
-  /** Reads a range, as the storage port defines it. */
-  range(prefix: string, options?: RangeOptions): Entry[];
-  /** Returns how many keys start with `prefix`, without listing them. */
-  count(prefix: string): number;
-}
+export type SortedMap = ReturnType<typeof sortedMap>;
 
-export function sortedMap(): SortedMap {
+export function sortedMap() {
   const values = new Map<string, string>();
   const keys = new SortedKeys();
   return {
     get size() {
       return values.size;
     },
-    get: (key) => values.get(key),
-    set(key, value) {
+    get: (key: string) => values.get(key),
+    set(key: string, value: string): void {
       if (!values.has(key)) keys.add(key);
       values.set(key, value);
     },
-    delete(key) {
+    delete(key: string): boolean {
       if (!values.delete(key)) return false;
       return keys.delete(key);
     },
-    range(prefix, { after, limit = 100, reverse = false } = {}) {
+    /** Reads a range, as the storage port defines it. */
+    range(prefix: string, { after, limit = 100, reverse = false }: RangeOptions = {}): Entry[] {
       const found: Entry[] = [];
       if (limit < 1) return found;
       const { from, to } = bounds(prefix, after, reverse);
@@ -39,6 +31,7 @@ export function sortedMap(): SortedMap {
       }
       return found;
     },
-    count: (prefix) => keys.count(prefix, prefixEnd(prefix)),
+    /** Returns how many keys start with `prefix`, without listing them. */
+    count: (prefix: string) => keys.count(prefix, prefixEnd(prefix)),
   };
 }

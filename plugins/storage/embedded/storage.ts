@@ -11,6 +11,8 @@ import { watchers } from "./watch.ts";
 
 /** What a plug-in brings. Promises and errors are those of the storage port. */
 export interface EmbeddedStore extends KeyValue {
+  /** With `soon` it may wait up to 5 ms, to be made durable together with commits that cannot wait. */
+  commit(changes: readonly Change[], soon?: boolean): Promise<void>;
   readonly name: string;
   readonly durability: Durability;
   /** Returns how many keys start with the prefix. Called at the start for all due lines, later for one subscription. */
@@ -35,9 +37,9 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
 
-  async function commit(changes: readonly Change[]): Promise<void> {
+  async function commit(changes: readonly Change[], soon = false): Promise<void> {
     if (closing !== undefined) throw new StorageError("unavailable", "the storage is closed");
-    const done = store.commit(changes);
+    const done = store.commit(changes, soon);
     const more = growth(changes);
     // Counts while the commit is under way, so that nobody waits for the count.
     lines += more;

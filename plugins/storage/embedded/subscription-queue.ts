@@ -2,9 +2,11 @@
 import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { Change } from "../../../core/ports/storage.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface QueueLine {
+  readonly queue: SubscriptionQueue;
   /** The line as stored. */
   due: Due;
   /** When it may be claimed: at its due time, unless it was given back for later or its time cannot be true. */
@@ -42,12 +44,18 @@ export interface SubscriptionQueue {
   holdEnds: number;
   /** The times at which a timer checks this queue, the soonest last. A later one stays set while sooner ones come and go. */
   readonly timers: number[];
-  /** A claim skipped it, because it had enough under way. */
-  blocked: boolean;
   /** Settles under way; a cancel waits for them. */
   settling: number;
   settled: (() => void)[];
 }
+
+export const newLine = (queue: SubscriptionQueue, due: Due, at: number): QueueLine => ({
+  queue,
+  due,
+  at,
+  token: undefined,
+  settling: false,
+});
 
 export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   id,
@@ -62,10 +70,25 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   pauseEnds: 0,
   holdEnds: 0,
   timers: [],
-  blocked: false,
   settling: 0,
   settled: [],
 });
+
+/** Commits changes of lines of the subscription queue: a cancel of it waits for that. */
+export type CommitOf = ReturnType<typeof settling>;
+
+/** @param commit with `soon` it may wait a few ms for other commits */
+export function settling(commit: (changes: readonly Change[], soon?: boolean) => Promise<void>) {
+  return async (queue: SubscriptionQueue, changes: readonly Change[], soon: boolean): Promise<void> => {
+    queue.settling++;
+    try {
+      await commit(changes, soon);
+    } finally {
+      queue.settling--;
+      if (queue.settling === 0 && queue.settled.length > 0) for (const resolve of queue.settled.splice(0)) resolve();
+    }
+  };
+}
 
 /** Returns how long nothing of it may be claimed, ms: it is paused or held back. */
 export function pausedMs(queue: SubscriptionQueue, clock: Pick<Clock, "monotonic">): number {
@@ -104,8 +127,8 @@ export function nextAt(
 }
 
 /** Inserts a line in its place among those that wait. */
-export function enqueue(queue: SubscriptionQueue, line: QueueLine): void {
-  const { waiting } = queue;
+export function enqueue(line: QueueLine): void {
+  const { waiting } = line.queue;
   let low = 0;
   let high = waiting.length;
   // New lines mostly come last.
@@ -124,9 +147,10 @@ function precedes(a: QueueLine, b: QueueLine): boolean {
 }
 
 /** Removes a waiting line. */
-export function dequeue(queue: SubscriptionQueue, line: QueueLine): void {
-  if (queue.waiting[0] === line) queue.waiting.shift();
-  else queue.waiting.splice(queue.waiting.indexOf(line), 1);
+export function dequeue(line: QueueLine): void {
+  const { waiting } = line.queue;
+  if (waiting[0] === line) waiting.shift();
+  else waiting.splice(waiting.indexOf(line), 1);
 }
 
 /** Whether a new line sorts after the held ones, so that storage may keep it. */
@@ -156,12 +180,6 @@ export function leaveBehind(queue: SubscriptionQueue, key: string, at: number): 
   if (queue.behind === undefined || key < queue.behind) queue.behind = key;
   queue.behindAt = Math.min(queue.behindAt, at);
   noteLeft(queue, key, at);
-}
-
-/** Leaves a new line to storage, because it sorts after the held ones. */
-export function leaveToStorage(queue: SubscriptionQueue, due: Due): void {
-  if (queue.left !== undefined && queue.left.at < due.dueAt) return;
-  noteLeft(queue, before(due), due.dueAt);
 }
 
 /** Notes that storage has this line, wherever it sorts: a page that begins with it is read. */

@@ -7,24 +7,9 @@ const STEP_MS = 1_000;
 /** The longest wait that a policy may ask for, ms: a day, with its jitter. For lines that do not state their wait. */
 const LONGEST_WAIT_MS = 95_040_000;
 
-export interface Timeline {
-  /** Milliseconds: epoch ms of the wall clock until somebody sets it. */
-  now(): number;
-  /** Returns how far wall-clock times are ahead of it, ms. */
-  ahead(): number;
-  /** Returns how often the wall clock was set. */
-  steps(): number;
-  /** Whether the line is further away than its own wait: a clock that was ahead has written it. */
-  isImpossible(due: Due): boolean;
-  /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
-  at(due: Due): number;
-  /** Converts a wall-clock time that was made just now. */
-  soon(wallMs: number): number;
-  /** Converts to the wall-clock time that the clock's `sleep` takes. */
-  wall(at: number): number;
-}
+export type Timeline = ReturnType<typeof timeline>;
 
-export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
+export function timeline(clock: Pick<Clock, "now" | "monotonic">) {
   let ahead = 0;
   let steps = 0;
   let last = clock.now();
@@ -33,6 +18,7 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
   /** How far the wall clock was ahead of the monotonic one when both were last read. */
   let apart = last - clock.monotonic();
 
+  /** Returns epoch ms of the wall clock until somebody sets it. */
   function now(): number {
     const wall = clock.now();
     const apartNow = wall - clock.monotonic();
@@ -46,6 +32,7 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
     return (last = wall - ahead);
   }
 
+  /** Whether the line is further away than its own wait: a clock that was ahead has written it. */
   function isImpossible(due: Due): boolean {
     const latest = now() + longestWait(due);
     return due.dueAt - ahead > latest + STEP_MS;
@@ -53,21 +40,26 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
 
   return {
     now,
+    /** Returns how far wall-clock times are ahead of it, ms. */
     ahead: () => ahead,
+    /** Returns how often the wall clock was set. */
     steps: () => steps,
     isImpossible,
-    at(due) {
+    /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
+    at(due: Due): number {
       const current = now();
       const at = due.dueAt - ahead;
       if (at <= current) return at;
       const wait = longestWait(due);
       return isImpossible(due) ? setAt + wait : Math.min(at, current + wait);
     },
-    soon(wallMs) {
+    /** Converts a wall-clock time that was made just now. */
+    soon(wallMs: number): number {
       const current = now();
       return current + Math.min(wallMs - ahead - current, LONGEST_WAIT_MS);
     },
-    wall: (at) => clock.now() + (at - now()),
+    /** Converts to the wall-clock time that the clock's `sleep` takes. */
+    wall: (at: number) => clock.now() + (at - now()),
   };
 }
 

@@ -5,25 +5,14 @@ import { heap, type Heap } from "./binary-heap.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
-export interface WakeTimer {
-  /** Has `due` called with the subscription queue at that time (the queue's), or soon after, unless it is called sooner. */
-  set(at: number, queue: SubscriptionQueue): void;
-  /** Calls `due` for every subscription queue whose time has come. */
-  look(now: number): void;
-  /** Signals that something may be claimed: ends every wait, and the next one until a claim begins. */
-  notify(): void;
-  /** A claim begins now. */
-  reset(): void;
-  wait(signal: AbortSignal): Promise<void>;
-  close(): void;
-}
+export type WakeTimer = ReturnType<typeof wakeTimer>;
 
 export function wakeTimer(
   clock: Pick<Clock, "sleep">,
   time: Timeline,
   due: (queue: SubscriptionQueue) => void,
   times: Heap<SubscriptionQueue> = heap(),
-): WakeTimer {
+) {
   const waiters = new Waiters();
   let notified = false;
   let closed = false;
@@ -47,6 +36,7 @@ export function wakeTimer(
     );
   }
 
+  /** Calls `due` for every subscription queue whose time has come. */
   function look(now: number): void {
     let at = times.peek();
     if (at === undefined || at > now) return;
@@ -60,6 +50,7 @@ export function wakeTimer(
     for (const queue of queues) due(queue);
   }
 
+  /** Signals that something may be claimed: ends every wait, and the next one until a claim begins. */
   function notify(): void {
     notified = true;
     waiters.wake();
@@ -68,19 +59,21 @@ export function wakeTimer(
   return {
     look,
     notify,
-    set(at, queue) {
+    /** Has `due` called with the subscription queue at that time (the queue's), or soon after, unless it is called sooner. */
+    set(at: number, queue: SubscriptionQueue): void {
       if (at >= (queue.timers.at(-1) ?? Number.POSITIVE_INFINITY)) return;
       queue.timers.push(at);
       times.push(at, queue);
       arm();
     },
-    reset() {
+    /** A claim begins now. */
+    reset(): void {
       notified = false;
     },
-    wait(signal) {
+    wait(signal: AbortSignal): Promise<void> {
       return notified || closed ? Promise.resolve() : waiters.wait(signal);
     },
-    close() {
+    close(): void {
       closed = true;
       sleep?.stop.abort();
       notify();

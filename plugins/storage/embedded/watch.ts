@@ -2,30 +2,24 @@
 import { CONTROL, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 
-interface Watchers {
-  readonly watch: (changed: (keys: readonly string[]) => void) => () => void;
-  /** Returns the changed keys that watchers get; undefined when there are none, as nearly always. */
-  readonly watched: (changes: readonly Change[]) => readonly string[] | undefined;
-  readonly notify: (keys: readonly string[]) => void;
-}
-
-export function watchers(): Watchers {
+export function watchers() {
   const listeners = new Set<(keys: readonly string[]) => void>();
   return {
-    watch(changed) {
+    watch(changed: (keys: readonly string[]) => void): () => void {
       // A new function for each call, so that the same listener may watch twice.
       const listener = (keys: readonly string[]): void => changed(keys);
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    watched(changes) {
+    /** Returns the changed keys that watchers get; undefined when there are none, as nearly always. */
+    watched(changes: readonly Change[]): readonly string[] | undefined {
       let keys: string[] | undefined;
       for (const { op, key } of changes) {
         if (op !== "check" && (SUBSCRIPTION.has(key) || CONTROL.has(key))) (keys ??= []).push(key);
       }
       return keys;
     },
-    notify(keys) {
+    notify(keys: readonly string[]): void {
       for (const listener of [...listeners]) {
         try {
           listener(keys);

@@ -12,6 +12,7 @@ import {
   enqueue,
   evictLast,
   firstAt,
+  newLine,
   newSubscriptionQueue,
   nextAt,
   pausedMs,
@@ -26,13 +27,15 @@ export interface Window {
   readonly queues: ReadonlyMap<string, SubscriptionQueue>;
   /** Subscription queues that may have something due now, in the order of service. */
   readonly ready: Set<SubscriptionQueue>;
+  /** Those of them that the last claim skipped, because they had enough under way. */
+  readonly blocked: Set<SubscriptionQueue>;
   queueOf(id: string): SubscriptionQueue;
   /** Files the subscription queue after any change: among the ready ones, or under the time at which it will be. */
   touch(queue: SubscriptionQueue): void;
   /** Holds a line that waits until `at` (the queue's time), if there is room; else it stays in storage. */
   hold(queue: SubscriptionQueue, due: Due, at: number): void;
   /** Removes a line from those that wait. */
-  take(queue: SubscriptionQueue, line: QueueLine): void;
+  take(line: QueueLine): void;
   /** Forgets a subscription queue with all its waiting lines. */
   drop(queue: SubscriptionQueue): void;
   /** Forgets empty subscription queues. */
@@ -55,6 +58,7 @@ export function createWindow(deps: {
   const { clock, time, size, timer, forgot } = deps;
   const queues = new Map<string, SubscriptionQueue>();
   const ready = new Set<SubscriptionQueue>();
+  const blocked = new Set<SubscriptionQueue>();
   let waiting = 0;
   /**
    * Until when lines wait that were given back for later and left to storage, by key: storage says that they are due.
@@ -63,11 +67,6 @@ export function createWindow(deps: {
   const laterLines = new Map<string, number>();
   /** Number of subscription queues at which idle ones are dropped: twice what the last time left. */
   let crowded = size;
-
-  /** Returns the most waiting lines of one of so many queues; never more than a quarter. */
-  function share(among: number): number {
-    return Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
-  }
 
   function evict(queue: SubscriptionQueue): void {
     const line = evictLast(queue, time);
@@ -80,7 +79,7 @@ export function createWindow(deps: {
   /** Makes room: cuts every queue to its share, then empties those that are due last. */
   function trim(): void {
     const latest = [...queues.values()].filter((queue) => queue.waiting.length > 0);
-    const most = share(latest.length);
+    const most = share(size, latest.length);
     for (const queue of latest) while (queue.waiting.length > most) evict(queue);
     if (waiting <= size) return;
     latest.sort((a, b) => nextAt(b, time, clock) - nextAt(a, time, clock));
@@ -105,6 +104,7 @@ export function createWindow(deps: {
   function drop(queue: SubscriptionQueue): void {
     queues.delete(queue.id);
     ready.delete(queue);
+    blocked.delete(queue);
     waiting -= queue.waiting.length;
   }
 
@@ -118,6 +118,7 @@ export function createWindow(deps: {
   return {
     queues,
     ready,
+    blocked,
     drop,
     prune,
     queueOf(id) {
@@ -137,22 +138,27 @@ export function createWindow(deps: {
         return;
       }
       ready.delete(queue);
+      blocked.delete(queue);
       timer.set(next, queue);
     },
     hold(queue, due, at) {
-      const line: QueueLine = { due, at: rested(due, at), token: undefined, settling: false };
+      const line = newLine(queue, due, rested(due, at));
       queue.lines.set(due.ordinal, line);
-      enqueue(queue, line);
+      enqueue(line);
       waiting++;
-      if (queue.waiting.length > share(1)) evict(queue);
+      if (queue.waiting.length > share(size, 1)) evict(queue);
       if (waiting > size) trim();
     },
-    take(queue, line) {
-      dequeue(queue, line);
+    take(line) {
+      dequeue(line);
       waiting--;
     },
     waiting: () => waiting,
     free: () => 1 - waiting / size,
-    share: () => share(waiting * 2 > size ? queues.size : 1),
+    share: () => share(size, waiting * 2 > size ? queues.size : 1),
   };
 }
+
+/** Returns the most waiting lines of one of so many queues; never more than a quarter. */
+const share = (size: number, among: number): number =>
+  Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
