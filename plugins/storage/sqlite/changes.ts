@@ -10,27 +10,17 @@ const [PUT, DELETE, CONDITION, A_TEXT] = [1, 2, 4, 2];
 const ADD = PUT + CONDITION;
 const DROP = DELETE + A_TEXT * CONDITION;
 
-/** Where the changes of a commit stand in its batch. */
+/** Where the next commit of a batch begins, in its codes and in its texts. */
 interface Place {
-  /** In the codes: `[first, end)`. */
-  readonly first: number;
-  readonly end: number;
-  /** In the texts, of the first. */
-  readonly at: number;
-}
-
-/** What became of a commit: where its texts end, and the keys whose conditions did not hold. Then nothing was changed. */
-interface Made {
-  readonly ends: number;
-  readonly unmet: readonly string[] | undefined;
-  /** It deletes what somebody may have erased. */
-  readonly erases: boolean;
+  code: number;
+  text: number;
 }
 
 interface Step {
+  readonly table: Table;
   readonly code: number;
   readonly key: string;
-  readonly value: string | undefined;
+  readonly value: string;
   readonly wanted: string | undefined;
 }
 
@@ -44,9 +34,11 @@ const tableOf = (own: Open, key: string): Table => (DUE.has(key) ? own.line : ow
  * All conditions are judged first, by what was stored before the commit. Where each key stands only once in it, a
  * conditional put or delete is its own judgement: its statement changes a row or none, and is undone when another
  * condition does not hold. A read before each costs 5 of 22 µs an event.
+ * @param place moved behind the commit
+ * @returns the keys whose conditions did not hold: then nothing was changed; and whether it deletes what may be erased
  */
-export function makeChanges(own: Open, batch: WorkerBatch, place: Place): Made {
-  const { steps, ends } = stepsOf(batch, place);
+export function makeChanges(own: Open, batch: WorkerBatch, place: Place) {
+  const steps = stepsOf(own, batch, place);
   const alone = new Set(steps.map(({ key }) => key)).size === steps.length;
   const judgesItself = ({ code }: Step): boolean => alone && (code === ADD || code === DROP);
   const made: Step[] = [];
@@ -54,43 +46,40 @@ export function makeChanges(own: Open, batch: WorkerBatch, place: Place): Made {
   for (const step of steps) {
     if (step.code < CONDITION) continue;
     const itself = judgesItself(step);
-    if (!(itself ? tried(own, step) : holds(own, step))) (unmet ??= []).push(step.key);
+    if (!(itself ? tried(step) : holds(step))) (unmet ??= []).push(step.key);
     else if (itself) made.push(step);
   }
-  if (unmet !== undefined) for (const step of made) undo(own, step);
-  else for (const step of steps) if (!judgesItself(step)) make(own, step);
-  return { ends, unmet, erases: steps.some(erases) };
+  if (unmet !== undefined) for (const step of made) undo(step);
+  else for (const step of steps) if (!judgesItself(step)) make(step);
+  return { unmet, erases: steps.some(erases) };
 }
 
-function stepsOf({ codes, texts }: WorkerBatch, { first, end, at }: Place): { steps: readonly Step[]; ends: number } {
+function stepsOf(own: Open, { codes, texts }: WorkerBatch, place: Place): readonly Step[] {
   const steps: Step[] = [];
-  let ends = at;
-  for (let i = first; i < end; i++) {
-    const code = codes[i] as number;
-    const key = texts[ends++] as string;
-    const value = code % CONDITION === PUT ? texts[ends++] : undefined;
-    const wanted = code >= A_TEXT * CONDITION ? texts[ends++] : undefined;
-    steps.push({ code, key, value, wanted });
+  for (let left = codes[place.code++] as number; left > 0; left--) {
+    const code = codes[place.code++] as number;
+    const key = texts[place.text++] as string;
+    const value = code % CONDITION === PUT ? (texts[place.text++] as string) : "";
+    const wanted = code >= A_TEXT * CONDITION ? texts[place.text++] : undefined;
+    steps.push({ table: tableOf(own, key), code, key, value, wanted });
   }
-  return { steps, ends };
+  return steps;
 }
 
-const holds = (own: Open, { key, wanted }: Step): boolean =>
-  (tableOf(own, key).get.get(key) as unknown as readonly string[] | undefined)?.[0] === wanted;
+const holds = ({ table, key, wanted }: Step): boolean =>
+  (table.get.get(key) as unknown as readonly string[] | undefined)?.[0] === wanted;
 
 /** Makes the change if its condition holds. Returns whether it does. */
-function tried(own: Open, { code, key, value = "", wanted = "" }: Step): boolean {
-  const { add, drop } = tableOf(own, key);
-  return (code === ADD ? add.run(key, value) : drop.run(key, wanted)).changes !== 0;
+const tried = ({ table, code, key, value, wanted = "" }: Step): boolean =>
+  (code === ADD ? table.add.run(key, value) : table.drop.run(key, wanted)).changes !== 0;
+
+function undo({ table, code, key, wanted = "" }: Step): void {
+  if (code === ADD) table.del.run(key);
+  else table.put.run(key, wanted);
 }
 
-function undo(own: Open, { code, key, wanted = "" }: Step): void {
-  if (code === ADD) tableOf(own, key).del.run(key);
-  else tableOf(own, key).put.run(key, wanted);
-}
-
-function make(own: Open, { code, key, value = "" }: Step): void {
+function make({ table, code, key, value }: Step): void {
   const what = code % CONDITION;
-  if (what === PUT) tableOf(own, key).put.run(key, value);
-  else if (what === DELETE) tableOf(own, key).del.run(key);
+  if (what === PUT) table.put.run(key, value);
+  else if (what === DELETE) table.del.run(key);
 }

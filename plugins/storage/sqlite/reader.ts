@@ -6,26 +6,16 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
 import { DUE } from "../../../core/model/schema.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import { bounds } from "../embedded/sorted-keys.ts";
 import { faultOf } from "./faults.ts";
 
-interface SqliteReader {
-  getMany(keys: readonly string[]): (string | undefined)[];
-  range(prefix: string, options?: RangeOptions): Entry[];
-  /** Returns how many due lines start with the prefix: 50 µs for a thousand. */
-  count(prefix: string): number;
-  /** Returns bytes in use and free inside the file. */
-  pages(): { readonly used: number; readonly free: number };
-  /** Returns what is wrong with the file, by SQLite's own check. */
-  verify(): readonly string[];
-  close(): void;
-}
-
 type Row = readonly [key: string, value: string];
-type Order = "ASC" | "DESC";
+/** Sorts after every key, as those are printable ASCII. */
+const LAST = "\u007f";
 
 interface Table {
   readonly get: StatementSync;
-  readonly page: Readonly<Record<Order, StatementSync>>;
+  readonly page: Readonly<Record<"ASC" | "DESC", StatementSync>>;
 }
 interface Open {
   count?: StatementSync;
@@ -35,7 +25,7 @@ interface Open {
 }
 
 /** @param cacheKiB pages kept in memory */
-export async function openReader(path: string, cacheKiB: number): Promise<SqliteReader> {
+export async function openReader(path: string, cacheKiB: number) {
   const { DatabaseSync } = await import("node:sqlite");
   let open: Open | undefined;
   let closed = false;
@@ -51,8 +41,8 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
     const table = (name: string): Table => ({
       get: prepare(`SELECT value FROM ${name} WHERE key = ?`),
       page: {
-        ASC: prepare(`SELECT key, value FROM ${name} WHERE key > ? AND key < ? ORDER BY key ASC LIMIT ?`),
-        DESC: prepare(`SELECT key, value FROM ${name} WHERE key > ? AND key < ? ORDER BY key DESC LIMIT ?`),
+        ASC: prepare(`SELECT key, value FROM ${name} WHERE key >= ? AND key < ? ORDER BY key ASC LIMIT ?`),
+        DESC: prepare(`SELECT key, value FROM ${name} WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?`),
       },
     });
     return { db, record: table("record"), line: table("line") };
@@ -87,7 +77,7 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
 
   read(() => undefined);
   return {
-    getMany: (keys) =>
+    getMany: (keys: readonly string[]): (string | undefined)[] =>
       read((own) => {
         if (keys.length < 2) return keys.map((key) => valueOf(own, key));
         // One snapshot, and one lock, for all of them.
@@ -96,19 +86,11 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
         own.db.exec("COMMIT");
         return values;
       }),
-    range: (prefix, { after, limit = 100, reverse = false } = {}) =>
+    range: (prefix: string, { after, limit = 100, reverse = false }: RangeOptions = {}): Entry[] =>
       read((own) => {
-        const order: Order = reverse ? "DESC" : "ASC";
-        // Keys are printable ASCII, so these texts sort before a prefix's first key and after its last.
-        let from =
-          prefix === ""
-            ? ""
-            : `${prefix.slice(0, -1)}${String.fromCharCode(prefix.charCodeAt(prefix.length - 1) - 1)}\u007f`;
-        let to = `${prefix}\u007f`;
-        if (after !== undefined && !reverse && after > from) from = after;
-        if (after !== undefined && reverse && after < to) to = after;
-        if (from >= to) return [];
-        const page = (table: Table): Row[] => table.page[order].all(from, to, limit) as unknown as Row[];
+        const { from, to = LAST } = bounds(prefix, after, reverse);
+        const page = (table: Table): Row[] =>
+          table.page[reverse ? "DESC" : "ASC"].all(from, to, limit) as unknown as Row[];
         const rows = DUE.has(prefix)
           ? page(own.line)
           : DUE.start.startsWith(prefix)
@@ -116,11 +98,13 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
             : page(own.record);
         return rows.map(([key, value]) => ({ key, value }));
       }),
-    count: (prefix) =>
+    /** Returns how many due lines start with the prefix: 50 µs for a thousand. */
+    count: (prefix: string): number =>
       read((own) => {
         own.count ??= own.db.prepare("SELECT count(*) AS n FROM line WHERE key >= ? AND key < ?");
-        return own.count.get(prefix, `${prefix}\u007f`)?.["n"] as number;
+        return own.count.get(prefix, `${prefix}${LAST}`)?.["n"] as number;
       }),
+    /** Returns bytes in use and free inside the file. */
     pages: () =>
       read((own) => {
         const number = (pragma: string): number =>
@@ -129,7 +113,8 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
         const free = number("freelist_count");
         return { used: (number("page_count") - free) * size, free: free * size };
       }),
-    verify: () =>
+    /** Returns what is wrong with the file, by SQLite's own check. */
+    verify: (): readonly string[] =>
       read((own) => {
         const lines = own.db
           .prepare("PRAGMA integrity_check(100)")
@@ -137,7 +122,7 @@ export async function openReader(path: string, cacheKiB: number): Promise<Sqlite
           .map((row) => String(Object.values(row)[0]));
         return lines.length === 1 && lines[0] === "ok" ? [] : lines;
       }),
-    close() {
+    close(): void {
       closed = true;
       drop();
     },

@@ -97,18 +97,15 @@ function isFresh(db: DatabaseSync): boolean {
 }
 
 function write(batch: WorkerBatch): WorkerAnswer {
-  const { codes } = batch;
   const own = (open ??= connect());
   const refused: [number, readonly string[]][] = [];
+  const place = { code: 0, text: 0 };
   let erasing = false;
   own.begin.run();
-  for (let code = 0, at = 0, commit = 0; code < codes.length; commit++) {
-    const first = code + 1;
-    const end = first + (codes[code] as number);
-    const { ends, unmet, erases } = makeChanges(own, batch, { first, end, at });
+  for (let commit = 0; place.code < batch.codes.length; commit++) {
+    const { unmet, erases } = makeChanges(own, batch, place);
     if (unmet !== undefined) refused.push([commit, unmet]);
     else erasing ||= erases;
-    [code, at] = [end, ends];
   }
   if (erasing) own.record.add.run(OWED, "");
   if (erasing) own.cleanUp.owe();
