@@ -5,7 +5,7 @@
 import { expect } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
-import { type Due, dueValue } from "../../core/model/delivery.ts";
+import type { Due } from "../../core/model/delivery.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "./queue.ts";
 import type { Bench } from "./storage.ts";
@@ -54,7 +54,7 @@ export function birthLaws({ open, law, harness }: Bench): void {
     const lease = (await birth(other)) as Lease;
     await storage.queue.cancel("sub_b");
     expect(await storage.queue.extend(lease)).toBe(false);
-    expect(await storage.getItem(DUE.key(other))).toBe(dueValue(other));
+    expect(await storage.getItem(DUE.key(other))).toBe(DUE.write(other));
   });
 
   lendLaw("lends nothing while a line waits, of its own subscription or another", async (storage, birth) => {
@@ -162,7 +162,7 @@ export function birthLaws({ open, law, harness }: Bench): void {
       const ends = await Promise.allSettled([
         ...leases.map((lease, i) =>
           storage.queue.settle(lease, [
-            { op: "delete", key: DUE.key(lease), if: moved(i) ? "moved" : dueValue(lease) },
+            { op: "delete", key: DUE.key(lease), if: moved(i) ? "moved" : DUE.write(lease) },
             { op: "put", key: `delivery:${lease.subscriptionId}:${lease.ordinal}`, value: "delivered" },
           ]),
         ),
