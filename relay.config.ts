@@ -35,7 +35,7 @@ export default defineRelay({
 
   // 5 attempts in all; they wait 5, 20, 80 and 320 s for each other.
   // retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 },
-  // delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16 },
+  // delivery: { timeoutMs: 10_000, concurrency: 512 },
 
   // Bodies under way, in bytes: publishers beyond that are told to come back.
   // intake: { maxBodyBytes: 67_108_864 },

@@ -15,7 +15,7 @@ export const SERVER: Plan["server"] = {
 export const VALIDATE: Validation = "refuse";
 export const RETRY = DEFAULT_RETRY;
 export const TRANSFORM_LIMITS: Plan["transformLimits"] = { timeoutMs: 1_000, memoryMb: 64, workers: 2 };
-export const DELIVERY: Plan["delivery"] = { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 };
+export const DELIVERY: Plan["delivery"] = { timeoutMs: 10_000, concurrency: 512, holdMs: 30_000 };
 export const GUARD = { allow: [] as readonly string[], ports: [443] as readonly number[] };
 export const ABUSE: AbuseOptions = {
   factor: 5,

@@ -104,7 +104,10 @@ export interface RelayConfig {
     readonly timeoutMs?: number;
     /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
     readonly concurrency?: number;
-    /** Attempts under way at once to one subscription. @default 16 */
+    /**
+     * Attempts under way at once to one subscription. Without it the bound adapts: 16 at first, more while the receiver answers
+     * quickly and more is due, up to half of `concurrency` and a fair share, fewer after errors. @default it adapts
+     */
     readonly perSubscription?: number;
     /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
     readonly holdMs?: number;

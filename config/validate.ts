@@ -96,7 +96,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     transforms: { ...config.transforms },
     transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),
-    delivery: delivery(config),
+    delivery: over(defaults.DELIVERY, config.delivery),
     guard: { ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }), ...(guard.ca && { ca: guard.ca }) },
     limits: rows(config.limits ?? {}),
     ...(limitsCheck && { limitsCheck }),
@@ -147,12 +147,6 @@ function chooseAuth({ jwtSecret }: Settings): Plan["auth"] {
 /** Traces go where the environment says, unless the config names its own exporter. */
 function observers(given: Plan["observers"], traces: ObserverPlugin | undefined): Plan["observers"] {
   return traces === undefined || given.some(({ name }) => name === traces.name) ? given : [...given, traces];
-}
-
-/** Lowers the default per subscription to a smaller total. */
-function delivery(config: CheckedConfig): Plan["delivery"] {
-  const merged = over(defaults.DELIVERY, config.delivery);
-  return { ...merged, perSubscription: Math.min(merged.perSubscription, merged.concurrency) };
 }
 
 function rows(limits: Readonly<Record<string, unknown>>): LimitRows {

@@ -121,7 +121,7 @@ export class DeliveryRun {
     if (!isSameVersion(again, sub) || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
     this.#slot?.toward((sub as Subscription).url);
     const { reply, attempt } = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
-    this.#slot?.took();
+    this.#slot?.took(reply.kind === "response" && reply.status < 500 && reply.status !== 429);
     this.#answeredAt = clock.monotonic();
     if (reply.kind === "unavailable") await this.#turnAway(away.note(sub as Subscription, reply.detail));
     faults.clear(subscriptionId, ordinal);

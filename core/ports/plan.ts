@@ -136,7 +136,7 @@ export interface Plan {
   readonly delivery: {
     readonly timeoutMs: number;
     readonly concurrency: number;
-    readonly perSubscription: number;
+    readonly perSubscription?: number | undefined;
     readonly holdMs: number;
   };
   /** `ca`: absolute path of a PEM file, added to the system's. */

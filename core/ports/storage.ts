@@ -103,7 +103,7 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Most deliveries of one subscription under way on this node: those in `busy` and those claimed now. */
   readonly perSubscription: number;
-  /** How many deliveries of each subscription are under way on this node. */
+  /** How many deliveries of each subscription are under way on this node. Below 0: it has room for so many more. */
   readonly busy: ReadonlyMap<string, number>;
 }
 

@@ -46,7 +46,7 @@ describe("the embedded default", () => {
       transports: [{ kind: "transport", name: "https" }],
       auth: { kind: "auth", name: "accounts" },
       retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 },
-      delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 },
+      delivery: { timeoutMs: 10_000, concurrency: 512, holdMs: 30_000 },
       guard: { allow: [], ports: [443] },
       abuse: { factor: 5, suspendMs: 300_000, maxSuspendMs: 3_600_000 },
       stepUp: { acr: [], amr: ["mfa"], maxAgeMs: 300_000 },
@@ -101,7 +101,7 @@ describe("each key", () => {
       { retry: { attempts: 3, delaysMs: [5_000, 172_800_000] } },
     ],
     ["retry", { retry: { attempts: 1 } }, { retry: { attempts: 1, firstDelayMs: 5_000 } }],
-    ["delivery", { delivery: { concurrency: 4 } }, { delivery: { concurrency: 4, perSubscription: 4 } }],
+    ["delivery", { delivery: { concurrency: 4 } }, { delivery: { concurrency: 4 } }],
     [
       "guard",
       { guard: { allow: ["10.2.0.0/16:8443", "hooks.corp.lan:*", "[fd00::/8]:8443"] } },

@@ -1,17 +1,15 @@
 // Which of many waiting subscriptions is next: found without a look at each of them, and without forgetting any.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { newParty, newReceiverSpeed, learn, type ReceiverSpeed } from "../../core/deliver/receiver-speed.ts";
-import { Rotation } from "../../core/deliver/rotation.ts";
-import { SlotWaiters } from "../../core/deliver/slot-waiters.ts";
+import { learn, newParty, newReceiver, WaitingLine, type Receiver } from "../../core/deliver/receivers.ts";
 
 /** So many subscriptions of one key that wait, with attempts that take `ms`; without: nothing is known of them. */
-function waiting(waiters: SlotWaiters<unknown>, name: string, count: number, ms?: number): ReceiverSpeed[] {
+function waiting(line: WaitingLine, name: string, count: number, ms?: number): Receiver[] {
   const key = newParty();
   return Array.from({ length: count }, (_, i) => {
-    const receiver = newReceiverSpeed(`${name}${i}`, key);
+    const receiver = newReceiver(`${name}${i}`, key, 16);
     if (ms !== undefined) learn(receiver, ms);
-    waiters.name(receiver);
+    line.add(receiver);
     return receiver;
   });
 }
@@ -19,82 +17,68 @@ function waiting(waiters: SlotWaiters<unknown>, name: string, count: number, ms?
 describe("subscriptions that wait for a slot", () => {
   it("are not all looked at for each slot, however many they are", () => {
     for (const ms of [undefined, 20, 5_000]) {
-      const waiters = new SlotWaiters<unknown>();
-      waiting(waiters, "a", 9_000, ms);
-      waiting(waiters, "b", 500, ms);
+      const line = new WaitingLine();
+      waiting(line, "a", 9_000, ms);
+      waiting(line, "b", 500, ms);
       let looks = 0;
-      waiters.next(() => ++looks < 0, true);
+      line.cheapest(() => ++looks < 0);
       expect(looks).toBeGreaterThan(100);
       expect(looks).toBeLessThanOrEqual(300);
     }
   });
 
   it("are next when their key holds less, however many of another key wait before them", () => {
-    const waiters = new SlotWaiters<unknown>();
-    const [first] = waiting(waiters, "flood", 9_000, 20);
+    const line = new WaitingLine();
+    const [first] = waiting(line, "flood", 9_000, 20);
     if (first !== undefined) first.key.held = 10;
-    const [calm] = waiting(waiters, "calm", 1, 20);
-    expect(waiters.next(() => true, false)?.receiver).toBe(calm);
+    const [calm] = waiting(line, "calm", 1, 20);
+    expect(line.cheapest(() => true)).toBe(calm);
   });
 
   it("are next when their attempts take less time, where their keys hold about as many slots", () => {
-    const waiters = new SlotWaiters<unknown>();
-    const [long] = waiting(waiters, "long", 1, 3_000) as [ReceiverSpeed];
-    const [short] = waiting(waiters, "short", 1, 1_100) as [ReceiverSpeed];
+    const line = new WaitingLine();
+    const [long] = waiting(line, "long", 1, 3_000) as [Receiver];
+    const [short] = waiting(line, "short", 1, 1_100) as [Receiver];
     // By time it holds less than half as much, though it has one slot more.
     [long.key.slow, short.key.slow] = [3, 4];
-    expect(waiters.next(() => true, true)?.receiver).toBe(short);
+    expect(line.cheapest(() => true)).toBe(short);
     short.key.slow = 12;
-    expect(waiters.next(() => true, true)?.receiver).toBe(long);
+    expect(line.cheapest(() => true)).toBe(long);
   });
 
   it("are each found in time, even when only one of thousands fits", () => {
-    const waiters = new SlotWaiters<unknown>();
-    const all = [...waiting(waiters, "a", 4_000), ...waiting(waiters, "b", 300), ...waiting(waiters, "c", 10)];
+    const line = new WaitingLine();
+    const all = [...waiting(line, "a", 4_000), ...waiting(line, "b", 300), ...waiting(line, "c", 10)];
     for (const wanted of [all[0], all[3_999], all[4_200], all[4_305]]) {
       let calls = 0;
-      while (waiters.next((receiver) => receiver === wanted, true)?.receiver !== wanted) calls++;
+      while (line.cheapest((receiver) => receiver === wanted) !== wanted) calls++;
       expect(calls).toBeLessThanOrEqual(4_000 / 85 + 1);
     }
   });
 
-  it("are no longer found once they do not wait", () => {
-    const waiters = new SlotWaiters<unknown>();
-    const [one, two] = waiting(waiters, "a", 2, 20) as [ReceiverSpeed, ReceiverSpeed];
-    waiters.unname(one);
-    expect([one.waiting, waiters.next((receiver) => receiver === one, true)]).toEqual([false, undefined]);
-    waiters.unname(two);
-    expect(waiters.empty).toBe(true);
-  });
-});
-
-describe("a rotation", () => {
-  it("gives each value once in a round, whatever is added and deleted meanwhile", () => {
+  it("are each found in two rounds, whatever comes and goes meanwhile, and not when they do not wait", () => {
     const step = fc.oneof(
-      fc.record({ add: fc.integer({ min: 0, max: 20 }) }),
-      fc.record({ delete: fc.integer({ min: 0, max: 20 }) }),
+      fc.record({ add: fc.nat({ max: 20 }) }),
+      fc.record({ delete: fc.nat({ max: 20 }) }),
       fc.constant("next" as const),
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-        const rotation = new Rotation<number>();
-        const held = new Set<number>();
+        const line = new WaitingLine();
+        const keys = [newParty(), newParty(), newParty()] as const;
+        const all = Array.from({ length: 21 }, (_, i) => newReceiver(`${i}`, keys[i % 3] ?? keys[0], 16));
+        const held = new Set<Receiver | undefined>();
         for (const one of steps) {
-          if (one === "next") {
-            const value = rotation.next();
-            expect(value === undefined ? held.size === 0 : held.has(value)).toBe(true);
-          } else if ("add" in one) {
-            rotation.add(one.add);
-            held.add(one.add);
-          } else {
-            rotation.delete(one.delete);
-            held.delete(one.delete);
-          }
-          expect(rotation.size).toBe(held.size);
+          if (one === "next") expect(held.has(line.cheapest(() => true))).toBe(held.size > 0);
+          else if ("add" in one) {
+            const receiver = all[one.add] as Receiver;
+            if (!held.has(receiver)) line.add(receiver);
+            held.add(receiver);
+          } else if (held.delete(all[one.delete])) line.delete(all[one.delete] as Receiver);
+          expect(line.size).toBe(held.size);
         }
-        // Two rounds from anywhere hold each of them.
-        const seen = new Set(Array.from({ length: 2 * held.size }, () => rotation.next()));
-        expect(seen.size).toBe(held.size);
+        for (const receiver of all)
+          expect(line.cheapest((one) => one === receiver) === receiver).toBe(held.has(receiver));
       }),
     );
   });

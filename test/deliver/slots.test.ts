@@ -74,7 +74,7 @@ describe("slots", () => {
         await made.clock.advance(1_000);
         if (second % 10 !== 9) continue;
         for (const slot of held) {
-          slot.took();
+          slot.took(true);
           slot.give();
           served.add(slot);
         }

@@ -4,7 +4,7 @@ import type { Reply } from "../../core/ports/transport.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const HEALTH = { breakerAfter: 20, breakerPauseMs: 60_000, breakerMaxPauseMs: 900_000, disableAfterMs: 432_000_000 };
-const DELIVERY = { concurrency: 128, perSubscription: 16 };
+const DELIVERY = { concurrency: 128 };
 const ANSWER_MS = 20;
 
 /** What a receiver does, by the path of its URL. */

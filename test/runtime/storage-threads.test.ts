@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { withFanouts } from "../../core/deliver/fanout-slots.ts";
 import { createSlots } from "../../core/deliver/slots.ts";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -164,7 +163,7 @@ describe("nodes in threads, on one storage", () => {
     await enqueue(one, due("a", 1, clock.now()), due("b", 1, clock.now()));
     const slots = createSlots({ total: 4, perSubscription: 1, clock, lift: () => undefined });
     slots.admit({ subscriptionId: "sub_a", keyId: "key_1" });
-    const leases = await claim(one.queue, { perSubscription: 1, busy: withFanouts(slots).busy });
+    const leases = await claim(one.queue, { perSubscription: 1, busy: slots.busy });
     expect(leases.map(({ subscriptionId }) => subscriptionId)).toEqual(["sub_b"]);
   });
 

@@ -71,7 +71,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   const waiting: { readonly count: number; readonly tell: () => void }[] = [];
   const plan = {
     retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000, ...options.retry },
-    delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
+    delivery: { timeoutMs: 10_000, concurrency: 512, holdMs: 30_000, ...options.delivery },
     health: options.health ?? false,
     intake: { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 },
     signature: { ed25519: false, headers: {} },

@@ -15,9 +15,10 @@ export interface SlotTable {
   known(subscriptionId: string, ms: number, keyId?: string, origin?: string): Promise<void>;
 }
 
-export function slotTable(total = 64, perSubscription = 16): SlotTable {
+export function slotTable(total = 64, bound: number | "adapts" = 16): SlotTable {
   const clock = testClock();
   const lifted: string[] = [];
+  const perSubscription = bound === "adapts" ? undefined : bound;
   const slots = createSlots({ total, perSubscription, clock, lift: (id) => void lifted.push(id) });
   const table: SlotTable = {
     ...{ slots, clock, lifted },
@@ -31,7 +32,7 @@ export function slotTable(total = 64, perSubscription = 16): SlotTable {
     async known(subscriptionId, ms, keyId, origin) {
       const slot = table.take(subscriptionId, keyId, origin);
       await clock.advance(ms);
-      slot.took();
+      slot.took(true);
       slot.give();
     },
   };

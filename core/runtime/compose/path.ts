@@ -6,7 +6,6 @@ import { createDispatcher } from "../../deliver/dispatcher.ts";
 import { createEventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
 import { failureEvent } from "../../deliver/failure-event.ts";
-import { withFanouts } from "../../deliver/fanout-slots.ts";
 import { createInFlight } from "../../deliver/in-flight.ts";
 import { createRateLimit } from "../../deliver/rate-limit.ts";
 import { createRetryAfter } from "../../deliver/retry-after.ts";
@@ -201,8 +200,7 @@ function composeDeliver(above: Sent) {
     failed: statsCollector.failed,
   });
   const dispatcher = createDispatcher({
-    ...{ queue, perSubscription, clock, log },
-    slots: withFanouts(slots),
+    ...{ queue, slots, perSubscription: slots.perSubscription, clock, log },
     deliver: (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest),
   });
   const sweeper = createSweeper({ storage, endings, clock, log });

@@ -29,7 +29,7 @@ export function threadPlan(
     delivery: {
       ...delivery,
       concurrency: share(delivery.concurrency),
-      perSubscription: share(delivery.perSubscription),
+      ...(delivery.perSubscription !== undefined && { perSubscription: share(delivery.perSubscription) }),
     },
     intake: { ...intake, maxBodyBytes: Math.max(LEAST_BODY_BYTES, share(intake.maxBodyBytes)) },
     // A port of its own is served by the first thread, for all of them.

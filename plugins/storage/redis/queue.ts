@@ -93,7 +93,7 @@ export function sharedQueue(deps: {
     async claim({ limit, perSubscription, busy }: ClaimRequest) {
       if (limit <= 0) return [];
       rung = false;
-      const under = [...busy].filter(([, count]) => count > 0).flat();
+      const under = [...busy].filter(([, count]) => count !== 0).flat();
       const args = [now(), limit, perSubscription, leaseMs, `${node}.${++unique}`, LONGEST_WAIT_MS, ...under];
       const sentAt = clock.monotonic();
       // A claim whose answer is lost has leased lines that nobody works on; they come back when the lease lapses.
