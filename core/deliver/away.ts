@@ -1,32 +1,22 @@
 /**
  * Pauses the subscriptions of a connection that is away (`Reply` of kind `unavailable`), without using up their
- * attempts, and ends the pauses when it is back. Only what was paused here is remembered: losing it loses nothing,
- * because each pause ends by itself.
+ * attempts, and ends the pauses when it is back. Losing what it remembers loses nothing: each pause ends by itself.
  */
-import { setNewest } from "../lib/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { TransportChoice } from "../model/transport-choice.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Queue } from "../ports/storage.ts";
 import type { Transport } from "../ports/transport.ts";
+import type { Gates } from "./gates.ts";
 
-export interface Away {
-  /** Notes that the connection behind the subscription's URL is away. Returns for how long to pause it, ms. */
-  note(sub: Pick<Subscription, "id" | "url">, detail: string): number;
-  /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
-  admit(sub: Pick<Subscription, "id">): number | undefined;
-  /** Stops watching for connections that come back. */
-  stop(): Promise<void>;
-}
+export type Away = ReturnType<typeof createAway>;
 
 /** The first pause. Later ones last as long as the connection has been away, up to the longest. */
 const FIRST_MS = 1_000;
 const LONGEST_MS = 10_000;
 /** How often a connection that is away is asked whether it is back. */
 const ASK_MS = 500;
-/** Most subscriptions whose pause is ended early; the pauses of others end by themselves. */
-const HELD = 10_000;
 /** Pauses that are ended at once: a queue on another machine answers each after a round trip. */
 const AT_ONCE = 100;
 
@@ -38,28 +28,24 @@ interface Absence {
   endsAt: number;
   /** Whether the transport itself has said that it is not ready: only then its word that it is back ends pauses. */
   told: boolean;
-  /** The paused subscriptions, with the monotonic end of their pause. */
-  readonly paused: Map<string, number>;
 }
 
 export function createAway(deps: {
   readonly transportOf: TransportChoice<Transport>;
+  readonly gates: Pick<Gates, "pause" | "back">;
   readonly queue: Pick<Queue, "pause">;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-}): Away {
-  const { transportOf, queue, clock, log, metrics } = deps;
+}) {
+  const { transportOf, gates, queue, clock, log, metrics } = deps;
   const absences = new Map<Transport, Absence>();
   const ending = new AbortController();
   let watching: Promise<void> | undefined;
 
-  const labelOf = ({ schemes, name }: Transport): string =>
-    `${schemes[0] ?? ""}${name === undefined ? "" : `:${name}`}`;
-
   function begin(transport: Transport, detail: string): Absence {
     const now = clock.monotonic();
-    const absence: Absence = { transport, since: now, endsAt: now, told: false, paused: new Map() };
+    const absence: Absence = { transport, since: now, endsAt: now, told: false };
     absences.set(transport, absence);
     metrics.gauge("connection_away", 1, { transport: labelOf(transport) });
     log.warn("a connection is away: its subscriptions are paused", { transport: labelOf(transport), error: detail });
@@ -78,7 +64,7 @@ export function createAway(deps: {
   }
 
   async function ask(absence: Absence): Promise<void> {
-    const { transport, since, paused } = absence;
+    const { transport, since } = absence;
     if (transport.readiness?.() !== undefined) {
       absence.told = true;
       return;
@@ -87,13 +73,13 @@ export function createAway(deps: {
     const over = clock.monotonic() > absence.endsAt + ASK_MS;
     if (!absence.told && !over) return;
     absences.delete(transport);
+    const ids = gates.back(transport);
     metrics.gauge("connection_away", 0, { transport: labelOf(transport) });
     log.info("a connection is back", {
       transport: labelOf(transport),
       durationMs: Math.round(clock.monotonic() - since),
-      count: paused.size,
+      count: ids.length,
     });
-    const ids = [...paused.keys()];
     for (let at = 0; at < ids.length && !ending.signal.aborted; at += AT_ONCE)
       await endPauses(ids.slice(at, at + AT_ONCE));
   }
@@ -107,7 +93,8 @@ export function createAway(deps: {
   }
 
   return {
-    note({ id, url }, detail) {
+    /** Notes that the connection behind the subscription's URL is away. Returns for how long to pause it, ms. */
+    note({ id, url }: Pick<Subscription, "id" | "url">, detail: string): number {
       const transport = transportOf(url);
       if (typeof transport === "string") return FIRST_MS;
       const absence = absences.get(transport) ?? begin(transport, detail);
@@ -115,21 +102,16 @@ export function createAway(deps: {
       if (transport.readiness?.() !== undefined) absence.told = true;
       const ms = Math.min(Math.max(now - absence.since, FIRST_MS), LONGEST_MS);
       absence.endsAt = now + ms;
-      setNewest(absence.paused, id, now + ms, HELD);
+      gates.pause(id, "away", ms, transport);
       metrics.count("attempts_put_off", { transport: labelOf(transport) });
       return ms;
     },
-    admit({ id }) {
-      if (absences.size === 0) return undefined;
-      for (const { paused } of absences.values()) {
-        const left = (paused.get(id) ?? 0) - clock.monotonic();
-        if (left > 0) return left;
-      }
-      return undefined;
-    },
-    async stop() {
+    /** Stops watching for connections that come back. */
+    async stop(): Promise<void> {
       ending.abort();
       await watching;
     },
   };
 }
+
+const labelOf = ({ schemes, name }: Transport): string => `${schemes[0] ?? ""}${name === undefined ? "" : `:${name}`}`;

@@ -13,26 +13,11 @@ import { readOrThrow } from "../records/damage.ts";
 export interface CachedEvent {
   readonly event: RelayEvent;
   readonly body: Uint8Array;
+  /** `EventCache.forgotten` when it was seen in storage, of one that is handed over. */
+  readonly seen?: number;
 }
 
-export interface EventCache {
-  put(event: RelayEvent): void;
-  /**
-   * @throws DamagedRecordError when the event is missing in storage, or its record is not as it was written;
-   * StorageError
-   */
-  load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
-  /** Drops an event that is no longer in storage; without its ordinal, all. */
-  forget(ordinal?: string): void;
-  /** How often something was dropped so. */
-  readonly forgotten: number;
-  /**
-   * Looks whether an event that was loaded before is still there.
-   * @returns `forgotten` as it was at the look
-   * @throws DamagedRecordError, StorageError, as `load`
-   */
-  look(keyId: string, ordinal: string): Promise<number>;
-}
+export type EventCache = ReturnType<typeof createEventCache>;
 
 /** Rough cost of an event besides its body. */
 const PER_EVENT = 512;
@@ -40,16 +25,16 @@ const PER_EVENT = 512;
 const KEPT = 7 / 8;
 
 /** @param maxBytes of cached bodies. @default 16 MiB */
-export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): EventCache {
+export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024) {
   // By ordinal. Ordinals are unique over all keys except with forged clocks, so the key is compared too.
   const held = new Map<string, CachedEvent>();
   let bytes = 0;
   let forgotten = 0;
 
-  function hold(event: RelayEvent): void {
+  function hold(event: RelayEvent, body: Uint8Array = Buffer.from(event.body, "utf8")): void {
     // Nobody asks for it.
     if (deliveryCount(event) === 0) return;
-    const loaded = { event, body: Buffer.from(event.body, "utf8") };
+    const loaded = { event, body };
     held.set(event.ordinal, loaded);
     bytes += loaded.body.length + PER_EVENT;
     if (bytes > maxBytes) shrink(event.ordinal);
@@ -76,22 +61,33 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
 
   return {
     put: hold,
-    load(keyId, ordinal) {
+    /**
+     * @throws DamagedRecordError when the event is missing in storage, or its record is not as it was written;
+     * StorageError
+     */
+    load(keyId: string, ordinal: string): MaybePromise<CachedEvent> {
       const known = held.get(ordinal);
       if (known?.event.keyId !== keyId) return read(keyId, ordinal);
       // Most events have one delivery with one attempt, and are not asked for again.
       if (deliveryCount(known.event) === 1) drop(known);
       return known;
     },
-    get forgotten() {
+    /** How often something was forgotten. */
+    get forgotten(): number {
       return forgotten;
     },
-    async look(keyId, ordinal) {
+    /**
+     * Looks whether an event that was loaded before is still there.
+     * @returns `forgotten` as it was at the look
+     * @throws DamagedRecordError, StorageError, as `load`
+     */
+    async look(keyId: string, ordinal: string): Promise<number> {
       const at = forgotten;
       if (held.get(ordinal)?.event.keyId !== keyId) await read(keyId, ordinal);
       return at;
     },
-    forget(ordinal) {
+    /** Drops an event that is no longer in storage; without its ordinal, all. */
+    forget(ordinal?: string): void {
       forgotten++;
       if (ordinal === undefined) {
         held.clear();

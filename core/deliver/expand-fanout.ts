@@ -12,11 +12,11 @@ import { DELIVERY, DUE, FANOUT, type FanoutMember, fanoutQueueKey } from "../mod
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
-import type { Deliver } from "./deliveries.ts";
 import { isDamage, readOrThrow } from "../records/damage.ts";
 import { dropDue, putDue } from "../records/delivery-records.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import type { EventCache } from "./event-cache.ts";
+import type { Deliver } from "./run.ts";
 import { persist } from "../records/persist.ts";
 import { wholeSnapshot, type Recipients } from "../records/recipients.ts";
 

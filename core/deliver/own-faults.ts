@@ -2,73 +2,40 @@
  * Counts our own faults that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
  * bound, a permanent one (a secret that cannot be opened, say) would never end.
  */
-import { setNewest } from "../lib/bounded-map.ts";
-import type { Attempt } from "../model/attempt.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Log } from "../ports/plugin.ts";
+import { countUp } from "../lib/bounded-map.ts";
 import type { Lease } from "../ports/storage.ts";
+import type { Run } from "./run.ts";
 import type { SentAttempt } from "./send.ts";
 
 /** Faults in a row after which an attempt is recorded. */
 const MOST = 5;
 /** Most deliveries remembered. Beyond it, the one without news for longest is forgotten and starts from zero. */
 const HELD = 10_000;
+const DETAIL = "the relay could not make this request, five times in a row";
 
-export interface OwnFaults {
-  /** Notes a fault. Returns true when an attempt must be recorded for it; the count then starts from zero. */
-  note(subscriptionId: string, ordinal: string): boolean;
-  /** Notes that an attempt of the delivery was made. */
-  clear(subscriptionId: string, ordinal: string): void;
-}
+/** Names a delivery among those that this node remembers. */
+export const nameOf = ({ subscriptionId, ordinal }: Pick<Lease, "subscriptionId" | "ordinal">): string =>
+  `${subscriptionId} ${ordinal}`;
 
-export function createOwnFaults(): OwnFaults {
-  const counts = new Map<string, number>();
-  return {
-    note(subscriptionId, ordinal) {
-      const key = `${subscriptionId}:${ordinal}`;
-      const count = (counts.get(key) ?? 0) + 1;
-      if (count >= MOST) {
-        counts.delete(key);
-        return true;
-      }
-      setNewest(counts, key, count, HELD);
-      return false;
-    },
-    clear(subscriptionId, ordinal) {
-      if (counts.size > 0) counts.delete(`${subscriptionId}:${ordinal}`);
-    },
-  };
-}
-
-/**
- * Builds the attempt that stands for requests which the relay could not make. Its detail is for the subscriber; the log
- * says more.
- */
-function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): SentAttempt {
-  const detail = "the relay could not make this request, five times in a row";
-  return {
-    reply: { kind: "error", error: "protocol", detail },
-    attempt: { ...turn, startedAt: clock.now(), durationMs: 0, error: "protocol", detail },
-  };
+/** Notes a fault. Returns true when an attempt must be recorded for it; the count then starts from zero. */
+export function noteFault(faults: Map<string, number>, lease: Pick<Lease, "subscriptionId" | "ordinal">): boolean {
+  const name = nameOf(lease);
+  return countUp(faults, name, HELD) >= MOST && faults.delete(name);
 }
 
 /**
  * Decides what follows a fault of our own: normally no attempt, but a recorded one when the fault occurs again and
- * again.
+ * again. Its detail is for the subscriber; the log says more.
  * @throws the fault
  */
-export function afterFault(
-  error: unknown,
-  { subscriptionId, ordinal }: Pick<Lease, "subscriptionId" | "ordinal">,
-  turn: Pick<Attempt, "cycle" | "number">,
-  signal: AbortSignal,
-  { faults, clock, log }: { readonly faults: OwnFaults; readonly clock: Pick<Clock, "now">; readonly log: Log },
-): SentAttempt {
-  if (signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
-  log.error("an attempt is recorded for faults of the relay itself", {
+export function afterFault(error: unknown, { lease, turn, signal, deps }: Run): SentAttempt {
+  if (signal.aborted || !noteFault(deps.faults, lease)) throw error;
+  const { subscriptionId, ordinal } = lease;
+  deps.log.error("an attempt is recorded for faults of the relay itself", {
     subscriptionId,
     ordinal,
     error: String(error),
   });
-  return faultAttempt(turn, clock);
+  const attempt = { ...turn, startedAt: deps.clock.now(), durationMs: 0, error: "protocol", detail: DETAIL } as const;
+  return { reply: { kind: "error", error: "protocol", detail: DETAIL }, attempt };
 }

@@ -9,10 +9,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createPacer, type Pacer } from "../records/pacer.ts";
 
-interface RateLimit {
-  /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
-  admit(sub: Pick<Subscription, "id" | "rateLimit">): MaybePromise<number | undefined>;
-}
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** Subscriptions whose rate is remembered. */
 const HELD = 10_000;
@@ -33,7 +30,7 @@ interface Held {
 }
 
 /** @param share how many limiters share a rate: each keeps to its part of it */
-export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share = 1): RateLimit {
+export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share = 1) {
   const held = new Map<string, Held>();
 
   function heldOf(id: string, perSecond: number): Held {
@@ -63,7 +60,8 @@ export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share =
   }
 
   return {
-    admit({ id, rateLimit }) {
+    /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
+    admit({ id, rateLimit }: Pick<Subscription, "id" | "rateLimit">): MaybePromise<number | undefined> {
       if (rateLimit === undefined) return undefined;
       const one = heldOf(id, rateLimit.perSecond);
       if (one.left === 0) return nextTurn(one);

@@ -1,7 +1,8 @@
 /**
  * Makes one attempt: signs it with the secrets that are live now, sends it with the transport of its URL, and returns
- * its record.
+ * its record. What is sent is the event, or what a transform has made of it.
  */
+import { within } from "../lib/within.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Credentials } from "../model/credentials.ts";
 import { deliveryId } from "../model/delivery.ts";
@@ -22,18 +23,27 @@ interface Sign {
   credentials(sub: Subscription): Credentials | undefined;
 }
 
+type TurnOf = Pick<Attempt, "cycle" | "number">;
+
 export interface SentAttempt {
   readonly reply: Reply;
   readonly attempt: Attempt;
 }
 
 /** Makes one attempt. @throws the signal's reason, or a fault of ours: then nothing is counted */
-export type Send = (
+export type Send = (sub: Subscription, loaded: CachedEvent, turn: TurnOf, signal: AbortSignal) => Promise<SentAttempt>;
+
+/**
+ * Returns the event with the body that is sent instead of its own; or the attempt that failed because there is none; or
+ * how long the subscription has to wait, ms, because too many wait already or the transforms cannot be run now.
+ * @throws the signal's reason
+ */
+export type Transforming = (
   sub: Subscription,
   loaded: CachedEvent,
-  turn: { readonly cycle: number; readonly number: number },
+  turn: TurnOf,
   signal: AbortSignal,
-) => Promise<SentAttempt>;
+) => Promise<CachedEvent | SentAttempt | number>;
 
 /** Longest text of a transport that is kept with an attempt. */
 const LONGEST_DETAIL = 500;
@@ -88,3 +98,64 @@ export function createSend(deps: {
 /** The list itself where there is no more to hide: the forms of its values are kept by it. */
 const hiddenOf = (values: readonly string[], more: readonly string[] | undefined): readonly string[] =>
   more === undefined ? values : [...values, ...more];
+
+/** An attempt that ended before anything was sent. */
+export function transformFailed(
+  turn: TurnOf,
+  detail: string,
+  times: Pick<Attempt, "startedAt" | "durationMs">,
+): SentAttempt {
+  const error = "transform";
+  return {
+    reply: { kind: "error", error, detail },
+    attempt: { ...turn, ...times, error, detail },
+  };
+}
+
+/** Sends an event, or what a transform has made of it; where it has made nothing, the attempt is over. */
+export function sendMade(
+  send: Send,
+  sub: Subscription,
+  made: CachedEvent | SentAttempt,
+  turn: TurnOf,
+  signal: AbortSignal,
+): Promise<SentAttempt> {
+  if (sub.transform === undefined && !("reply" in made)) return send(sub, made, turn, signal);
+  return sendTransformed(send, sub, made, turn, signal);
+}
+
+async function sendTransformed(...[send, sub, made, turn, signal]: Parameters<typeof sendMade>): Promise<SentAttempt> {
+  const { reply, attempt } = "reply" in made ? made : await send(sub, made, turn, signal);
+  return { reply, attempt: { ...attempt, transform: sub.transform } };
+}
+
+/** Tracks requests in flight: a rotation is over only when nothing is under way that the old secret alone has signed. */
+export function createInFlight(send: Send, clock: Clock) {
+  /** By subscription; each with what those wait for that drain it. */
+  const lines = new Map<string, Set<{ ended?: PromiseWithResolvers<void> }>>();
+  return {
+    // An attempt is signed when it begins: later ones use the secrets that are live then.
+    async send(...[sub, loaded, turn, signal]: Parameters<Send>): Promise<SentAttempt> {
+      const one: { ended?: PromiseWithResolvers<void> } = {};
+      const line = lines.get(sub.id) ?? new Set();
+      lines.set(sub.id, line.add(one));
+      try {
+        return await send(sub, loaded, turn, signal);
+      } finally {
+        line.delete(one);
+        if (line.size === 0) lines.delete(sub.id);
+        one.ended?.resolve();
+      }
+    },
+    /**
+     * Resolves when every attempt of the subscription that this node has in flight now has ended, at the latest after
+     * `mostMs`.
+     */
+    async drain(subscriptionId: string, mostMs: number): Promise<void> {
+      const ended = [...(lines.get(subscriptionId) ?? [])].map(
+        (one) => (one.ended ??= Promise.withResolvers()).promise,
+      );
+      if (ended.length > 0) await within(clock, mostMs, Promise.all(ended));
+    },
+  };
+}

@@ -14,18 +14,12 @@ import { tryCommit } from "../records/transaction.ts";
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
 
-interface Sweeper {
-  /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export function createSweeper(deps: {
   readonly storage: Pick<Storage, "queue" | "getItem" | "getMany" | "range" | "commit">;
   readonly endings: Pick<Endings, "resume" | "stop">;
   readonly clock: Clock;
   readonly log: Log;
-}): Sweeper {
+}) {
   const { storage, endings, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
@@ -69,11 +63,12 @@ export function createSweeper(deps: {
   }
 
   return {
-    async start() {
+    /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
+    async start(): Promise<void> {
       await storage.queue.sweep();
       loop ??= run().catch(() => undefined);
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort(new Error("stopping"));
       await endings.stop();
       await loop;

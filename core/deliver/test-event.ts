@@ -10,8 +10,7 @@ import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import type { CachedEvent } from "./event-cache.ts";
-import type { Send, SentAttempt } from "./send.ts";
-import { sendMade, transformFailed, type Transforming } from "./transform.ts";
+import { sendMade, transformFailed, type Send, type SentAttempt, type Transforming } from "./send.ts";
 
 interface TestEventSent {
   readonly ordinal: string;
@@ -29,22 +28,6 @@ interface Example {
   readonly data: unknown;
 }
 
-interface SendTestEvent {
-  /**
-   * Affects neither health nor circuit breaker, and is never retried.
-   * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
-   */
-  send(subscription: Subscription, signal: AbortSignal, example?: Example): Promise<TestEventSent>;
-  /**
-   * Runs the subscription's transform on a stored event, or on one that is not stored, within the limits of deliveries.
-   * Sends and stores nothing; without a transform it returns the event's own body.
-   * @throws the signal's reason
-   */
-  preview(subscription: Subscription, of: RelayEvent | Example, signal: AbortSignal): Promise<Preview>;
-  /** Aborts the test events under way of a deleted subscription; resolves when they have ended. */
-  abort(subscriptionId: string): Promise<void>;
-}
-
 /** How the id of a test event begins: signed with the body, it tells a receiver an example from an event that happened. */
 const TEST_ID = "evt_test_";
 const TURN = { cycle: 0, number: 1 } as const;
@@ -57,7 +40,7 @@ export function createTestEvent(deps: {
   readonly subscriptionCache: Pick<SubscriptionCache, "get">;
   readonly transform: Transforming;
   readonly clock: Clock;
-}): SendTestEvent {
+}) {
   const mint = ordinals(() => deps.clock.now());
   const underWay = new Map<Promise<unknown>, { readonly id: string; readonly end: AbortController }>();
 
@@ -91,7 +74,11 @@ export function createTestEvent(deps: {
   }
 
   return {
-    async send({ keyId, id }, signal, example) {
+    /**
+     * Affects neither health nor circuit breaker, and is never retried.
+     * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
+     */
+    async send({ keyId, id }: Subscription, signal: AbortSignal, example?: Example): Promise<TestEventSent> {
       // Read again: it may have been deleted since the caller looked.
       const subscription = await deps.subscriptionCache.get(keyId, id);
       if (!isLive(subscription)) throw noSuch("subscription");
@@ -107,13 +94,19 @@ export function createTestEvent(deps: {
         underWay.delete(sent);
       }
     },
-    async preview(subscription, of, signal) {
+    /**
+     * Runs the subscription's transform on a stored event, or on one that is not stored, within the limits of deliveries.
+     * Sends and stores nothing; without a transform it returns the event's own body.
+     * @throws the signal's reason
+     */
+    async preview(subscription: Subscription, of: RelayEvent | Example, signal: AbortSignal): Promise<Preview> {
       const event = "body" in of ? of : eventFor(subscription, of);
       const made = await make(subscription, { event, body: Buffer.from(event.body, "utf8") }, signal);
       if ("body" in made) return { body: Buffer.from(made.body).toString("utf8") };
       return { error: made.attempt.detail ?? "the transform failed" };
     },
-    async abort(subscriptionId) {
+    /** Aborts the test events under way of a deleted subscription; resolves when they have ended. */
+    async abort(subscriptionId: string): Promise<void> {
       const own = [...underWay].filter(([, { id }]) => id === subscriptionId);
       for (const [, { end }] of own) end.abort(noSuch("subscription"));
       await Promise.allSettled(own.map(([sent]) => sent));

@@ -7,6 +7,13 @@ export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number):
   if (map.size > most) map.delete(map.keys().next().value as K);
 }
 
+/** Counts one more under the key, as the newest of the map, and drops the oldest when there are more than `most`. */
+export function countUp<K>(map: Map<K, number>, key: K, most: number): number {
+  const count = (map.get(key) ?? 0) + 1;
+  setNewest(map, key, count, most);
+  return count;
+}
+
 /** Holds about `most` values. Beyond that it drops idle values, the oldest first. */
 export class BoundedMap<T> {
   readonly #values = new Map<string, T>();

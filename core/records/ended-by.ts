@@ -16,10 +16,8 @@ interface EndedBySubscription {
  */
 export function endedBy(sub: Subscription | undefined, generation: number): EndedBySubscription | undefined {
   if (sub === undefined || sub.deletedAt !== undefined) return { status: "cancelled", reason: "subscription_deleted" };
-  if (isOutline(sub)) return { status: "failed", reason: "record_damaged" };
-  if (sub.status === "disabled" || generation < sub.generation)
-    return { status: "failed", reason: "subscription_disabled" };
-  return undefined;
+  if (sub.status === "active" && generation >= sub.generation) return undefined;
+  return { status: "failed", reason: isOutline(sub) ? "record_damaged" : "subscription_disabled" };
 }
 
 /**

@@ -44,9 +44,9 @@ async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<D
  * Returns whether a delivery to the subscription is one of the event's.
  * @throws DamagedRecordError when the list of a wide event's subscriptions is damaged, so that nobody can say; StorageError
  */
-export function isNamed(recipients: Pick<Recipients, "has">, event: RelayEvent, id: string): Promise<boolean> {
+export function isNamed(recipients: Pick<Recipients, "has">, event: RelayEvent, id: string): MaybePromise<boolean> {
   const { keyId, wide } = event;
-  if (wide === undefined) return recipients.has(event, id);
+  if (wide === undefined) return event.subscriptionIds.includes(id);
   return recipients.has(event, id).catch((cause: unknown) => {
     if (!isDamage(cause)) throw cause;
     throw new DamagedRecordError("event", "unreadable", SNAPSHOT.key({ keyId, id: wide.snapshot }), { cause });

@@ -1,6 +1,6 @@
 // A transform in the API: what is taken, what is refused, where it is shown, and the list to choose from.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { transformFailed } from "../../core/deliver/transform.ts";
+import { transformFailed } from "../../core/deliver/send.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { HOOK, LIST, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";

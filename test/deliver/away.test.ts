@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Reply } from "../../core/ports/transport.ts";
 import { createAway } from "../../core/deliver/away.ts";
+import { createGates } from "../../core/deliver/gates.ts";
 import { testClock } from "../support/clock.ts";
 import { replied, testPath } from "../support/path.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
@@ -82,20 +83,22 @@ describe("the pauses of a connection", () => {
       dispose: async () => {},
       ...transport,
     };
+    const gates = createGates(clock);
     const away = createAway({
       transportOf: () => one as never,
+      gates,
       queue,
       clock,
       log: quietLog(),
       metrics: quietMetrics(),
     });
-    return { away, clock, pauses };
+    return { away, admit: (id: string) => gates.admit(id, "0"), clock, pauses };
   };
   const sub = { id: "sub_1", url: "nats://bus/a" };
 
   it("end within a second of its return", async () => {
     let ready = false;
-    const { away, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") });
+    const { away, admit, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") });
     for (let i = 0; i < 10; i++) {
       away.note(sub, "no connection");
       await clock.advance(10_000);
@@ -104,7 +107,7 @@ describe("the pauses of a connection", () => {
     ready = true;
     await clock.advance(1_000);
     expect(pauses).toEqual([["sub_1", 0]]);
-    expect(away.admit(sub)).toBeUndefined();
+    expect(admit("sub_1")).toBeUndefined();
     await away.stop();
   });
 
@@ -146,13 +149,13 @@ describe("the pauses of a connection", () => {
   });
 
   it("are not ended by a transport that never said that it was away", async () => {
-    const { away, clock, pauses } = opened({ readiness: () => undefined });
+    const { away, admit, clock, pauses } = opened({ readiness: () => undefined });
     const ms = away.note(sub, "no leader");
     await clock.advance(ms - 1);
     expect(pauses).toEqual([]);
-    expect(away.admit(sub)).toBe(1);
+    expect(admit("sub_1")).toBe(1);
     await clock.advance(1);
-    expect(away.admit(sub)).toBeUndefined();
+    expect(admit("sub_1")).toBeUndefined();
     await away.stop();
   });
 
@@ -188,9 +191,9 @@ describe("the pauses of a connection", () => {
   });
 
   it("concern its own subscriptions alone, and a stop ends the watch", async () => {
-    const { away } = opened({});
+    const { away, admit } = opened({});
     away.note(sub, "no connection");
-    expect(away.admit({ id: "sub_2" })).toBeUndefined();
+    expect(admit("sub_2")).toBeUndefined();
     await away.stop();
   });
 });

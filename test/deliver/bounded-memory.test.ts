@@ -2,8 +2,8 @@
 import { expect, it } from "vitest";
 import { createUpstreamRest } from "../../core/api/gateway/rest.ts";
 import { createAway } from "../../core/deliver/away.ts";
-import { createOwnFaults } from "../../core/deliver/own-faults.ts";
-import { createRetryAfter } from "../../core/deliver/retry-after.ts";
+import { createGates } from "../../core/deliver/gates.ts";
+import { noteFault } from "../../core/deliver/own-faults.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 
@@ -19,28 +19,34 @@ interface Memory {
 
 const memories: Readonly<Record<string, () => Memory>> = {
   "of Retry-After": () => {
-    const pauses = createRetryAfter(testClock());
-    return { note: (id) => pauses.note(id, 60_000), knows: (id) => pauses.leftMs(id) > 0 };
+    const gates = createGates(testClock());
+    return {
+      note: (id) => gates.pause(id, "retry_after", 60_000),
+      knows: (id) => gates.leftMs(id, "retry_after") > 0,
+    };
   },
   "of connections that are away": () => {
     const transport = { schemes: ["nats"], readiness: () => "no connection" };
+    const clock = testClock();
+    const gates = createGates(clock);
     const away = createAway({
       transportOf: () => transport as never,
+      gates,
       queue: { pause: async () => {} },
-      clock: testClock(),
+      clock,
       log: quietLog(),
       metrics: quietMetrics(),
     });
     return {
       note: (id) => away.note({ id, url: "nats://bus/a" }, "no connection"),
-      knows: (id) => away.admit({ id }) !== undefined,
+      knows: (id) => gates.leftMs(id, "away") > 0,
       end: () => away.stop(),
     };
   },
   "of our own faults": () => {
-    const faults = createOwnFaults();
-    const four = (id: string): boolean => [1, 2, 3, 4].some(() => faults.note(id, "0"));
-    return { note: four, knows: (id) => faults.note(id, "0") };
+    const faults = new Map<string, number>();
+    const note = (subscriptionId: string): boolean => noteFault(faults, { subscriptionId, ordinal: "0" });
+    return { note: (id) => [1, 2, 3, 4].some(() => note(id)), knows: note };
   },
   "of rows and keys for which an upstream asked for rest": () => {
     const rest = createUpstreamRest(testClock());

@@ -19,7 +19,7 @@ async function rested(more: Parameters<typeof testPath>[0] = {}) {
   await clock.advance(0);
   return { clock, one, other, sub, event };
 }
-const left = ({ parts }: TestPath, sub: string): number => parts.retryAfter.leftMs(sub);
+const left = ({ parts }: TestPath, sub: string): number => parts.gates.leftMs(sub, "retry_after");
 
 it("a node that did not hear it refuses a replay as well, and sends nothing", async () => {
   const { one, other, sub, event, clock } = await rested({ retry: { attempts: 1 } });

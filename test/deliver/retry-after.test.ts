@@ -89,15 +89,15 @@ describe("a subscription whose receiver asks for rest", () => {
     ];
     await publishAndSend(test, 3, 3);
     await test.clock.advance(0);
-    expect(test.parts.retryAfter.paused()).toBe(1);
+    expect(test.parts.gates.count("retry_after")).toBe(1);
     for (const reply of replies) reply.resolve();
     await test.clock.advance(0);
-    expect(test.parts.circuitBreaker.paused()).toBe(1);
+    expect(test.parts.gates.count("failing")).toBe(1);
     const waiting = await test.publish();
     await test.clock.advance(598_000);
     await isSentNext(test, 3);
     await test.clock.advance(0);
-    expect([test.parts.retryAfter.paused(), test.parts.circuitBreaker.paused()]).toEqual([0, 0]);
+    expect([test.parts.gates.count("retry_after"), test.parts.gates.count("failing")]).toEqual([0, 0]);
     expect(await test.status(waiting)).toBe("delivered");
   });
 

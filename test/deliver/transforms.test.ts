@@ -2,7 +2,7 @@
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { transformFailed, type Transforming } from "../../core/deliver/transform.ts";
+import { transformFailed, type Transforming } from "../../core/deliver/send.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
@@ -56,7 +56,7 @@ describe("a delivery with a transform", () => {
     await test.publish();
     await test.publish();
     await settle(test);
-    test.parts.retryAfter.note(made.subscriptionId, 60_000);
+    test.parts.gates.pause(made.subscriptionId, "retry_after", 60_000);
     ran.resolve();
     await settle(test);
     await test.clock.advance(59_000);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { HEALTH, RETRY } from "../../config/defaults.ts";
 import { updateBody } from "../../core/api/resources/schemas.ts";
-import { retryDelayMs } from "../../core/deliver/retry.ts";
+import { retryDelayMs } from "../../core/deliver/outcome.ts";
 import { scheduleOf, type RetryOptions } from "../../core/model/subscription.ts";
 
 const page = readFileSync(new URL("../../docs/retries.md", import.meta.url), "utf8");

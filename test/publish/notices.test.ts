@@ -288,7 +288,7 @@ describe("the overlap of a rotation", () => {
 describe("a backlog", () => {
   it("above its bound is reported for the key and for the relay, again while it lasts an hour later", async () => {
     await using test = await watched({ notify: { pending: 4, pendingPerKey: 4 } });
-    test.parts.retryAfter.note(test.bad, 10 * HOUR);
+    test.parts.gates.pause(test.bad, "retry_after", 10 * HOUR);
     for (let i = 0; i < 5; i++) await test.publish();
     await test.subscribe(["deposit:*"], "key_2");
     await test.look();
@@ -311,7 +311,7 @@ describe("a backlog", () => {
   it("that is gone before its hour is over is not reported again", async () => {
     await using test = await watched({ notify: { pending: 4, pendingPerKey: 4 } });
     test.says = 200;
-    test.parts.retryAfter.note(test.bad, 60_000);
+    test.parts.gates.pause(test.bad, "retry_after", 60_000);
     for (let i = 0; i < 5; i++) await test.publish();
     await test.look();
     await test.clock.advance(30_000);
@@ -328,7 +328,7 @@ describe("a backlog", () => {
   it("of a key that is named as the relay is not held back for that of the whole relay", async () => {
     await using test = await watched({ notify: { pending: 4, pendingPerKey: 4 } });
     const slow = await test.subscribe(["deposit:*"], "relay");
-    test.parts.retryAfter.note(slow, 10 * HOUR);
+    test.parts.gates.pause(slow, "retry_after", 10 * HOUR);
     for (let i = 0; i < 5; i++) await test.publish("deposit:paid", { keyId: "relay" });
     await test.look();
     const about = told(test, "relay:pending.high").map(({ data }) => data["keyId"]);

@@ -25,8 +25,7 @@ it("come within 2 s from a storage that hangs, with their last values, and with 
     clock,
     storage,
     dispatcher: { underWay: () => leases },
-    circuitBreaker: { paused: () => 0 },
-    retryAfter: { paused: () => 0 },
+    gates: { count: () => 0 },
   } as unknown as GaugeDeps["path"];
   const readiness = () => (hangs ? late.promise : Promise.resolve({ storage: { ready: true } }));
   refreshGauges({ metrics, path, readiness, dropped: () => 0 });

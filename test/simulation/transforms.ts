@@ -1,5 +1,5 @@
 /** Transforms that fail, take long, hang and ask to wait, until all is well; and a book of the runs that failed. */
-import { transformFailed } from "../../core/deliver/transform.ts";
+import { transformFailed } from "../../core/deliver/send.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { Seen } from "./network.ts";
 import { DEADLINE_MS } from "./schedule.ts";

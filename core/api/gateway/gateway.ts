@@ -1,6 +1,6 @@
 /** The gateway: matches and limits requests to `/v1` and passes them on to the upstream. It authenticates nobody. */
 import { Readable } from "node:stream";
-import { retryAfterMs } from "../../deliver/retry.ts";
+import { retryAfterMs } from "../../deliver/outcome.ts";
 import type { Caller, Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";

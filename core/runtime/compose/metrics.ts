@@ -53,10 +53,7 @@ export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, dep
 
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
-  readonly path: Pick<
-    DeliveryPath,
-    "plan" | "clock" | "storage" | "dispatcher" | "circuitBreaker" | "retryAfter" | "thread"
-  >;
+  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher" | "gates" | "thread">;
   readonly readiness: ReadParts;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
@@ -69,7 +66,7 @@ const READ_MS = 2_000;
 
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
-  const { plan, clock, storage, dispatcher, circuitBreaker, retryAfter } = path;
+  const { plan, clock, storage, dispatcher, gates } = path;
   if (path.thread === undefined) metrics.gauge("threads", 1);
   // Metrics tell of a storage that never answers, so they do not wait for it.
   const onRead = (read: () => Promise<void>): void =>
@@ -78,8 +75,8 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
   metrics.onRead(() => {
     metrics.gauge("leases", dispatcher.underWay());
     metrics.gauge("log_lines_dropped", dropped());
-    metrics.gauge("subscriptions_paused", circuitBreaker.paused(), { reason: "failing" });
-    metrics.gauge("subscriptions_paused", retryAfter.paused(), { reason: "retry_after" });
+    for (const reason of ["failing", "retry_after"] as const)
+      metrics.gauge("subscriptions_paused", gates.count(reason), { reason });
   });
   onRead(async () => {
     const { waiting, oldestDueAt } = await storage.queue.depth();

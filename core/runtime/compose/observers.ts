@@ -28,15 +28,9 @@ export function acceptedBy({
 }
 
 /** Returns what is called for each attempt after its outcome is stored. */
-export function attemptedBy({
-  circuitBreaker,
-  liveFeed,
-  statsCollector,
-  observers,
-}: Hearers & { circuitBreaker: { attempted: AttemptObserver } }): AttemptObserver {
+export function attemptedBy({ liveFeed, statsCollector, observers }: Hearers): AttemptObserver {
   const others = observers.filter((one) => one.attempted !== undefined);
   return (sub, ...attempt) => {
-    circuitBreaker.attempted(sub, ...attempt);
     if (liveFeed.hears(sub.keyId)) liveFeed.attempted(sub, ...attempt);
     statsCollector.attempted(sub, ...attempt);
     for (const one of others) one.attempted?.(sub, ...attempt);

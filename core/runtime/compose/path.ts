@@ -1,22 +1,21 @@
 /** Composes the delivery path from top to bottom: each part from those above it, from accepting an event to removing it. */
 import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
-import { createDeliveries } from "../../deliver/deliveries.ts";
+import { createDeliveries } from "../../deliver/delivery.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
 import { createEventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
 import { failureEvent } from "../../deliver/failure-event.ts";
-import { createInFlight } from "../../deliver/in-flight.ts";
+import { createGates } from "../../deliver/gates.ts";
 import { createRateLimit } from "../../deliver/rate-limit.ts";
-import { createRetryAfter } from "../../deliver/retry-after.ts";
-import { createSend } from "../../deliver/send.ts";
+import { createInFlight, createSend } from "../../deliver/send.ts";
 import { createSlots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
 import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
-import { isFanoutQueue, SUBSCRIPTION } from "../../model/schema.ts";
+import { SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import { createPublisher } from "../../publish/accept.ts";
@@ -165,10 +164,11 @@ function composeDeliver(above: Sent) {
   // A hold that cannot be lifted ends by itself.
   const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
   const slots = createSlots({ total: concurrency, perSubscription, clock, lift });
-  const retryAfter = createRetryAfter(clock);
-  const away = createAway({ transportOf, queue, clock, log, metrics });
+  const gates = createGates(clock);
+  const away = createAway({ transportOf, gates, queue, clock, log, metrics });
   const circuitBreaker = createCircuitBreaker({
     ...base,
+    gates,
     options: plan.health,
     disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
     commitWith: publisher.notices.commitWith,
@@ -176,18 +176,16 @@ function composeDeliver(above: Sent) {
   const figures = { collector: statsCollector, health: circuitBreaker };
   const statsQuery = createStatsQuery({ storage, clock, subscriptionCache, ...figures });
   const deliver = createDeliveries({
-    ...{ ...base, recipients, subscriptionCache, eventCache, slots, away, transform },
+    ...{ ...base, recipients, subscriptionCache, eventCache, slots, gates, away, transform },
     send: inFlight.send,
     random: Math.random,
     retry: plan.retry,
     holdMs,
     mostHeld: MOST_HELD,
     gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
-    // The breaker takes what it lets through for its probe: it comes after the receiver's own Retry-After.
-    pauses: [retryAfter.admit, away.admit, circuitBreaker.admit],
     rateLimit: createRateLimit(clock, thread?.count).admit,
-    left: circuitBreaker.left,
-    attempted: attemptedBy({ ...above, circuitBreaker }),
+    circuitBreaker,
+    attempted: attemptedBy(above),
     failed: statsCollector.failed,
     failureEvent: failureEvent(publisher),
     // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
@@ -200,11 +198,10 @@ function composeDeliver(above: Sent) {
     failed: statsCollector.failed,
   });
   const dispatcher = createDispatcher({
-    ...{ queue, slots, perSubscription: slots.perSubscription, clock, log },
-    deliver: (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest),
+    ...{ queue, deliver, expand, slots, perSubscription: slots.perSubscription, clock, log },
   });
   const sweeper = createSweeper({ storage, endings, clock, log });
-  return { slots, retryAfter, away, circuitBreaker, statsQuery, dispatcher, sweeper };
+  return { slots, gates, away, circuitBreaker, statsQuery, dispatcher, sweeper };
 }
 
 /** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */
@@ -284,7 +281,7 @@ const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDe
 
 /** Acts on this node when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
 function clusterActions(path: Delivered): ClusterActions {
-  const { eventCache, signer, inFlight, dispatcher, testEvent, transports, retryAfter, circuitBreaker, log } = path;
+  const { eventCache, signer, inFlight, dispatcher, testEvent, transports, gates, circuitBreaker, log } = path;
   return {
     quiet(id) {
       signer.rotated(id);
@@ -293,7 +290,6 @@ function clusterActions(path: Delivered): ClusterActions {
     async stop(id) {
       await Promise.all([dispatcher.abort(id), testEvent.abort(id)]);
       for (const transport of transports) transport.forget?.(id);
-      retryAfter.forget(id);
       // The subscription is deleted even when this cannot be stored now.
       await circuitBreaker.forget(id).catch((error: unknown) =>
         log.warn("the stored health of a deleted subscription was not removed", {
@@ -302,12 +298,9 @@ function clusterActions(path: Delivered): ClusterActions {
         }),
       );
     },
-    async revive(id) {
-      retryAfter.forget(id);
-      await circuitBreaker.forget(id);
-    },
-    probe: (id) => circuitBreaker.probe(id),
-    pause: async (id, ms) => retryAfter.note(id, ms),
+    revive: circuitBreaker.forget,
+    probe: circuitBreaker.probe,
+    pause: async (id, ms) => gates.pause(id, "retry_after", ms),
     async erased(ordinal) {
       eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
     },

@@ -74,7 +74,7 @@ function composeOperations(
     events: () => path.catalogue.events,
     types: () => path.catalogue.types,
     transforms: () => path.transforms?.names() ?? [],
-    pausedMs: path.retryAfter.leftMs,
+    pausedMs: (id) => path.gates.leftMs(id, "retry_after"),
     // A message to the other nodes for each that is paused, and not for every recipient of a wide event.
     async probe(ids) {
       for (const id of await path.circuitBreaker.open(ids)) await cluster.announce("probe", id);

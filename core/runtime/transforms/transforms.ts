@@ -1,6 +1,5 @@
 /** Runs the transforms of the config for deliveries: shares a few workers among the subscriptions, and judges each run. */
-import { transformFailed, type Transforming } from "../../deliver/transform.ts";
-import type { SentAttempt } from "../../deliver/send.ts";
+import { transformFailed, type SentAttempt, type Transforming } from "../../deliver/send.ts";
 import { shortened, type TransformLimits } from "../../model/transform.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";

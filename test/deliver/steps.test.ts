@@ -1,0 +1,40 @@
+// What an answer has shown is known before it is stored: deliveries that begin meanwhile meet it.
+import { expect, it } from "vitest";
+import type { Reply } from "../../core/ports/transport.ts";
+import { holdSettles, replied, testPath, type PathOptions } from "../support/path.ts";
+
+const HEALTH = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
+
+it.each<[string, PathOptions, Reply]>([
+  ["a failure that opens the circuit breaker", { health: HEALTH }, replied(500)],
+  ["the receiver's Retry-After", {}, replied(503, { retryAfter: "60" })],
+])("nothing more is sent while %s is being stored", async (_, options, reply) => {
+  await using test = await testPath({ ...options, retry: { attempts: 1 } });
+  test.answers = [reply];
+  await test.subscribe();
+  await test.start();
+  const { letGo } = holdSettles(test.storage);
+  await test.publish();
+  await test.whenSent(1);
+  await test.clock.advance(0);
+  const next = await test.publish();
+  await test.clock.advance(0);
+  const sent = test.sent.length;
+  letGo();
+  await test.clock.advance(60_001);
+  expect([sent, await test.status(next)]).toEqual([1, "delivered"]);
+});
+
+it("an attempt under way when its subscription is disabled ends as its answer says, and gets no other one", async () => {
+  await using test = await testPath();
+  const answer = Promise.withResolvers<Reply>();
+  test.answers = [() => answer.promise];
+  const sub = await test.subscribe();
+  await test.start();
+  const id = await test.publish();
+  await test.whenSent(1);
+  await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, { sub: "t" });
+  answer.resolve(replied(500));
+  await test.clock.advance(3_600_000);
+  expect([await test.status(id), test.sent.length]).toEqual(["failed", 1]);
+});
