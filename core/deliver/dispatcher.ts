@@ -1,7 +1,8 @@
-/** Claims due deliveries while there are slots for them. */
+/** Claims due deliveries while there are slots for them, and takes what comes straight from its acceptance. */
 import { setMaxListeners } from "node:events";
 import { within } from "../lib/within.ts";
 import type { Queue } from "../ports/storage.ts";
+import type { HandOver } from "./hand-over.ts";
 import type { Slots } from "./slots.ts";
 import { UnderWay, type UnderWayDeps } from "./under-way.ts";
 
@@ -17,10 +18,12 @@ interface DispatcherDeps extends UnderWayDeps {
   readonly queue: Queue;
   readonly slots: Slots;
   readonly perSubscription: number;
+  /** Absent: every delivery is claimed. */
+  readonly handOver?: Pick<HandOver, "open">;
 }
 
 export function createDispatcher(deps: DispatcherDeps) {
-  const { queue, slots, perSubscription, clock, log } = deps;
+  const { queue, slots, perSubscription, handOver, clock, log } = deps;
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
   const underWay = new UnderWay(deps, claiming.signal);
@@ -55,7 +58,9 @@ export function createDispatcher(deps: DispatcherDeps) {
   async function idle(): Promise<void> {
     // A stop came during the claim: an aborted signal calls no listener that is added later.
     if (claiming.signal.aborted) return;
-    await slotOrWake();
+    // No slot helps while nothing waits.
+    if (queue.empty?.() === true) await queue.wake(claiming.signal);
+    else await slotOrWake();
     // Collects what this turn of the event loop adds: one claim for many costs as much as one for a single delivery.
     await nextTurn();
   }
@@ -83,9 +88,11 @@ export function createDispatcher(deps: DispatcherDeps) {
       if (loop !== undefined) return;
       loop = work();
       underWay.renew(renewing.signal).catch(() => undefined);
+      handOver?.open({ slots, underWay });
     },
     /** Stops claiming. Resolves when nothing is under way; after `graceMs` it aborts the rest, which goes back uncounted. */
     async stop(graceMs: number): Promise<void> {
+      handOver?.open();
       claiming.abort();
       await loop;
       await within(clock, graceMs, underWay.drained());

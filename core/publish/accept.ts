@@ -1,5 +1,6 @@
 /** Accepts published events: stores them with their deliveries in one commit, and answers only after that. */
 import { createCautiousNow } from "../lib/cautious-now.ts";
+import type { Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
@@ -34,11 +35,8 @@ import { createSnapshots, type Fanout } from "../records/snapshots.ts";
 import { commitOnce } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
-export type { Operational } from "./operational.ts";
-
 interface PublisherDeps extends AdmissionDeps {
-  readonly storage: AdmissionDeps["storage"] &
-    Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
+  readonly storage: AdmissionDeps["storage"] & Pick<Storage, "commit" | "getItem" | "getMany">;
   /**
    * What may be published, read anew for each event: the names of the catalogue (`undefined`: every well-formed one), and what
    * judges data by the schemas of the config (`undefined`: no type has one).
@@ -47,7 +45,9 @@ interface PublisherDeps extends AdmissionDeps {
   readonly metrics: Metrics;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
-  /** Called for each event right after its commit, before its deliveries are queued. */
+  /** Is offered the due lines of events that were committed just now. */
+  readonly handOver: { offer(events: readonly RelayEvent[], dues: readonly Due[]): void };
+  /** Called for each event right after its commit, before its deliveries are handed over. */
   readonly accepted?: (event: RelayEvent) => void;
   /** Called right after the commit for each event that filters left out somewhere, or that failed from the start. */
   readonly filtered?: (keyId: string, subscriptionIds: readonly string[]) => void;
@@ -220,7 +220,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     for (const { keyId, subscriptionIds } of failed) deps.failed?.(keyId, subscriptionIds);
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (!fresh) return;
-    if (dues.length > 0) storage.queue.add(dues);
+    if (dues.length > 0 || waiting !== undefined) deps.handOver.offer(events, dues);
     admission.added(dues);
     if (waiting !== undefined) admission.added(waiting);
   }

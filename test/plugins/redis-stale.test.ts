@@ -71,6 +71,7 @@ describe.skipIf(missing !== undefined)(
       ends.push(() => directory[Symbol.dispose]());
       return createPublisher({
         storage,
+        handOver: { offer: (_, dues) => storage.queue.add(dues) },
         subscriptionCache: directory,
         clock,
         maxPending: 0,

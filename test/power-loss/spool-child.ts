@@ -19,6 +19,7 @@ let taken = 0;
 const { clock, log, metrics } = around;
 const { accept } = createPublisher({
   storage,
+  handOver: { offer: (_, dues) => storage.queue.add(dues) },
   subscriptionCache: createSubscriptionCache(storage),
   clock,
   maxPending: 0,

@@ -41,6 +41,7 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
   const fanout = { ...FANOUT_BOUNDS, perCommit: Number.POSITIVE_INFINITY };
   const intake = createPublisher({
     storage,
+    handOver: { offer: (_, dues) => storage.queue.add(dues) },
     subscriptionCache: directory,
     clock,
     fanout,

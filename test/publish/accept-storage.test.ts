@@ -42,6 +42,7 @@ describe.each([
       intake: () =>
         createPublisher({
           storage,
+          handOver: { offer: (_, dues) => storage.queue.add(dues) },
           subscriptionCache: directory,
           clock,
           maxPending: 0,

@@ -68,6 +68,7 @@ export function desk({
   function another(): Publisher {
     return createPublisher({
       storage: store,
+      handOver: { offer: (_, dues) => store.queue.add(dues) },
       subscriptionCache: { of },
       clock,
       maxPending: 0,

@@ -13,6 +13,7 @@ const storage = await sqlite({ dir: dataDir }).setup(contextOf(sqlite(), around,
 const { clock, log, metrics } = around;
 const { accept } = createPublisher({
   storage,
+  handOver: { offer: (_, dues) => storage.queue.add(dues) },
   subscriptionCache: createSubscriptionCache(storage),
   clock,
   maxPending: 0,

@@ -12,15 +12,9 @@ interface Hearers {
 }
 
 /** Returns what is called for each event right after its commit. */
-export function acceptedBy({
-  eventCache,
-  liveFeed,
-  statsCollector,
-  observers,
-}: Hearers & { eventCache: { put(event: RelayEvent): void } }): (event: RelayEvent) => void {
+export function acceptedBy({ liveFeed, statsCollector, observers }: Hearers): (event: RelayEvent) => void {
   const others = observers.filter((one) => one.accepted !== undefined);
   return (event) => {
-    eventCache.put(event);
     if (liveFeed.hears(event.keyId)) liveFeed.accepted(event);
     statsCollector.accepted(event);
     for (const one of others) one.accepted?.(event);

@@ -7,6 +7,7 @@ import { createEventCache } from "../../deliver/event-cache.ts";
 import { createExpand } from "../../deliver/expand-fanout.ts";
 import { failureEvent } from "../../deliver/failure-event.ts";
 import { createGates } from "../../deliver/gates.ts";
+import { createHandOver } from "../../deliver/hand-over.ts";
 import { createRateLimit } from "../../deliver/rate-limit.ts";
 import { createInFlight, createSend } from "../../deliver/send.ts";
 import { createSlots } from "../../deliver/slots.ts";
@@ -85,6 +86,7 @@ function composePublish(ports: PathPorts) {
   const subscriptionCache = createSubscriptionCache(storage, damaged);
   const recipients = createRecipients(storage);
   const eventCache = createEventCache(storage);
+  const handOver = createHandOver({ queue: storage.queue, eventCache });
   const liveFeed = composeFeed(clock, ports.thread);
   storage.watch((keys) => {
     // What is erased leaves the cache, whichever node erased it.
@@ -106,7 +108,7 @@ function composePublish(ports: PathPorts) {
       return ordered ? await countWaiting(storage, keyId, id) : 0;
     },
   });
-  const hearers = { eventCache, liveFeed, statsCollector, observers: ports.observers };
+  const hearers = { liveFeed, statsCollector, observers: ports.observers };
   const publisher = createPublisher({
     ...base,
     subscriptionCache,
@@ -115,12 +117,13 @@ function composePublish(ports: PathPorts) {
     maxPendingPerKey: plan.intake.maxPendingPerKey,
     reserveBytes: plan.intake.reserveBytes,
     fanout: fanoutBounds,
+    handOver,
     accepted: acceptedBy(hearers),
     filtered: statsCollector.filtered,
     failed: statsCollector.failed,
   });
   const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
-  return { ...read, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
+  return { ...read, handOver, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
 }
 
 /** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
@@ -157,7 +160,7 @@ function composeSend(above: Published) {
 /** Composes the way from a due delivery to its stored outcome. */
 function composeDeliver(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
-  const { publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
+  const { handOver, publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
   const base = { storage, clock, log, metrics };
   const { queue } = storage;
   const { concurrency, perSubscription, holdMs } = plan.delivery;
@@ -198,7 +201,7 @@ function composeDeliver(above: Sent) {
     failed: statsCollector.failed,
   });
   const dispatcher = createDispatcher({
-    ...{ queue, deliver, expand, slots, perSubscription: slots.perSubscription, clock, log },
+    ...{ queue, handOver, deliver, expand, slots, perSubscription: slots.perSubscription, clock, log },
   });
   const sweeper = createSweeper({ storage, endings, clock, log });
   return { slots, gates, away, circuitBreaker, statsQuery, dispatcher, sweeper };
