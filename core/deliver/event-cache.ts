@@ -29,7 +29,6 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   // By ordinal. Ordinals are unique over all keys except with forged clocks, so the key is compared too.
   const held = new Map<string, CachedEvent>();
   let bytes = 0;
-  let forgotten = 0;
 
   function hold(event: RelayEvent, body: Uint8Array = Buffer.from(event.body, "utf8")): void {
     // Nobody asks for it.
@@ -59,8 +58,10 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
     return { event, body: Buffer.from(event.body, "utf8") };
   }
 
-  return {
+  const cache = {
     put: hold,
+    /** How often something was forgotten. */
+    forgotten: 0,
     /**
      * @throws DamagedRecordError when the event is missing in storage, or its record is not as it was written;
      * StorageError
@@ -72,23 +73,19 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       if (deliveryCount(known.event) === 1) drop(known);
       return known;
     },
-    /** How often something was forgotten. */
-    get forgotten(): number {
-      return forgotten;
-    },
     /**
      * Looks whether an event that was loaded before is still there.
      * @returns `forgotten` as it was at the look
      * @throws DamagedRecordError, StorageError, as `load`
      */
     async look(keyId: string, ordinal: string): Promise<number> {
-      const at = forgotten;
+      const at = cache.forgotten;
       if (held.get(ordinal)?.event.keyId !== keyId) await read(keyId, ordinal);
       return at;
     },
     /** Drops an event that is no longer in storage; without its ordinal, all. */
     forget(ordinal?: string): void {
-      forgotten++;
+      cache.forgotten++;
       if (ordinal === undefined) {
         held.clear();
         bytes = 0;
@@ -98,4 +95,5 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       if (known !== undefined) drop(known);
     },
   };
+  return cache;
 }
