@@ -2,16 +2,24 @@
 import { deliveryId, type Delivery } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { OPERATIONAL } from "../model/names.ts";
-import { subscriptionFailing } from "../model/notice.ts";
+import { subscriptionFailing, type Notice } from "../model/notice.ts";
 import type { Subscription } from "../model/subscription.ts";
-import type { Publisher } from "../publish/accept.ts";
+import type { Prepared } from "../records/commit-once.ts";
 
 const TYPE = "relay:delivery.failed";
 
 export type FailureEvent = ReturnType<typeof failureEvent>;
 
+interface Notify {
+  readonly operational: {
+    prepare(keyId: string, type: string, data: object): Promise<Prepared | undefined>;
+    accept(keyId: string, type: string, data: object): Promise<void>;
+  };
+  readonly notices: { tell(notice: Notice): void };
+}
+
 export const failureEvent =
-  (intake: Pick<Publisher, "operational" | "acceptOperational" | "notices">) =>
+  ({ operational, notices }: Notify) =>
   (sub: Subscription, event: RelayEvent, failed: Delivery) => {
     if (event.type.startsWith(OPERATIONAL)) return undefined;
     const data = {
@@ -25,10 +33,10 @@ export const failureEvent =
     };
     return {
       /** Returns what is stored with the failure; `undefined` when no subscription wants it. @throws StorageError */
-      prepare: () => intake.operational(sub.keyId, TYPE, data),
+      prepare: () => operational.prepare(sub.keyId, TYPE, data),
       /** Stores the event in a commit of its own, for a failure that is stored already. @throws StorageError */
-      late: () => intake.acceptOperational(sub.keyId, TYPE, data),
+      late: () => operational.accept(sub.keyId, TYPE, data),
       /** Reports a stored failure as a notice too, of which there is at most one within an hour. Returns at once. */
-      notice: () => intake.notices.tell(subscriptionFailing(sub, data)),
+      notice: () => notices.tell(subscriptionFailing(sub, data)),
     };
   };

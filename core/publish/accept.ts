@@ -15,12 +15,11 @@ import type { FanoutBounds, NewEvent } from "./write-event.ts";
 import { holds, isOutdated, subscriptionsIn } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
-import { createNotices, type Notices } from "./notices.ts";
-import { createOperational, type OperationalEvents } from "./operational.ts";
 import { createPlacing, ORDER_ROUNDS, type SequenceTurn } from "./ordered.ts";
 import type { EventCheck } from "./event-checks.ts";
 import { reportAccepted } from "./report-accepted.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
+import { createPrepare } from "./prepare.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
 import {
   claimId,
@@ -32,7 +31,7 @@ import {
   type StoredAnswer,
 } from "./idempotency.ts";
 import { createSnapshots, type Fanout } from "../records/snapshots.ts";
-import { commitOnce } from "../records/commit-once.ts";
+import { commitOnce, type PrepareEvent } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
 interface PublisherDeps extends AdmissionDeps {
@@ -57,12 +56,12 @@ interface PublisherDeps extends AdmissionDeps {
 /** Changes that are stored in the same commit as the events that were accepted; none for what is only a repeat. */
 export type AcceptedWith = (fresh: readonly Accepted[]) => readonly Change[];
 
-export interface Publisher extends Pick<OperationalEvents, "operational" | "acceptOperational"> {
+export interface Publisher {
   /** As sources know it, and with changes of the relay's own (an audit line). */
   readonly accept: (request: AcceptRequest, also?: AcceptedWith) => ReturnType<Accept>;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): number;
-  readonly notices: Notices;
+  readonly prepare: PrepareEvent;
 }
 
 type Drafts = readonly ParsedEvent[];
@@ -225,22 +224,9 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (waiting !== undefined) admission.added(waiting);
   }
 
-  const { one, operational, acceptOperational } = createOperational({
-    storage,
-    subscriptionCache,
-    fanouts,
-    snapshots,
-    names,
-    mint,
-    add,
-    announce,
-  });
-
   return {
     accept,
     admit: refusals.counting(admission.admit),
-    operational,
-    acceptOperational,
-    notices: createNotices({ one, storage, clock, log: deps.log }),
+    prepare: createPrepare({ subscriptionCache, fanouts, snapshots, names, mint, add, announce }),
   };
 }

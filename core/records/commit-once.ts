@@ -9,6 +9,26 @@ import type { Change, Storage } from "../ports/storage.ts";
 
 const RETRY_AFTER_S = 5;
 
+/** Changes for a commit of the caller's own. */
+export interface Prepared {
+  readonly changes: readonly Change[];
+  /** Call it when the changes are committed. */
+  committed(): void;
+}
+
+/**
+ * Prepares an operational event for the subscriptions of one key; `undefined` when none of them wants it: then it is not
+ * stored. Skips back-pressure and catalogue.
+ * @throws StorageError
+ */
+export type PrepareEvent = (draft: {
+  readonly keyId: string;
+  readonly type: string;
+  readonly data: unknown;
+  /** Its own id. Without it the relay gives one. With it the commit fails where the key has an event of that id. */
+  readonly id?: string;
+}) => Promise<Prepared | undefined>;
+
 /**
  * Commits new events, each on condition that it does not exist yet. When the storage cannot tell whether the commit
  * happened, it tries once more: if the first event exists by then, the commit happened.

@@ -17,6 +17,7 @@ import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { countLive } from "../records/subscription-cache.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
+import type { Prepared } from "../records/commit-once.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
 import { createRotation, rotatedSecret, type WithSecret } from "./rotate.ts";
@@ -57,13 +58,7 @@ export interface SubscriptionsDeps {
   /** Names of headers that a subscription cannot have, because the config gives them to headers of the relay. */
   readonly repeated?: RepeatedHeaders;
   /** Prepares a notice to store with a change; `undefined` when nobody is to hear of it. @throws StorageError */
-  readonly notice?: (notice: Notice) => Promise<Reported | undefined>;
-}
-
-interface Reported {
-  readonly changes: readonly Change[];
-  /** Call it when the changes are committed. */
-  committed(): void;
+  readonly notice?: (notice: Notice) => Promise<Prepared | undefined>;
 }
 
 /** All methods throw Problem for errors of the caller, and StorageError when nothing can be stored. */
@@ -166,7 +161,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revived) await revive(keyId, id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       if (now.ordered !== true) await checkRoomForOrdered(storage, { keyId, id, ordered: patch.ordered });
-      let event: Reported | undefined;
+      let event: Prepared | undefined;
       const { was, next } = await revise(keyId, id, async (now) => {
         const next = patched(deps, now, { ...patch, url }, clock.now());
         checkTogether(next, deps.takesCredentials);
@@ -191,7 +186,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     async disable(keyId, id, reason, because = "") {
       const line = { action: "subscription.disabled", target: id, detail: reason } as const;
       const quiet = because.startsWith(OPERATIONAL);
-      let event: Reported | undefined;
+      let event: Prepared | undefined;
       const revised = await revise(keyId, id, async (now) => {
         if (now.status === "disabled") return undefined;
         event = quiet ? undefined : await deps.notice?.(subscriptionDisabled(now, reason));

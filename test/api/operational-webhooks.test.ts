@@ -12,7 +12,7 @@ import {
   subscriptionDisabled,
   subscriptionFailing,
 } from "../../core/model/notice.ts";
-import { dataFor } from "../../core/publish/operational.ts";
+import { dataFor } from "../../core/notify/operational.ts";
 import { replied, testPath } from "../support/path.ts";
 
 const SUB = { id: "sub_1", keyId: "key_1", url: "https://shop.example/hook?token=t" };

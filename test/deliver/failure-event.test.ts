@@ -130,7 +130,7 @@ describe("a subscription that the relay disables", () => {
     await test.subscribe(["relay:*"]);
     test.otherwise = (request) => Promise.resolve(replied(request.subscriptionId === first ? 410 : 200));
     await test.start();
-    await test.parts.publisher.acceptOperational("key_1", "relay:delivery.failed", {});
+    await test.parts.operational.accept("key_1", "relay:delivery.failed", {});
     await test.clock.advance(1_000);
     expect(told(test)).toHaveLength(2);
     expect(await test.parts.subscriptionCache.get("key_1", first)).toMatchObject({ status: "disabled" });

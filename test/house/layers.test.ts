@@ -50,6 +50,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   "core/publish/planted.ts": {
     refused: [
       "../deliver/send.ts",
+      "../notify/operational.ts",
       "../replay/replay.ts",
       "../subscriptions/subscriptions.ts",
       "../signing/sign.ts",
@@ -81,9 +82,18 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     refused: ["../publish/accept.ts", "../deliver/send.ts", "../stats/query.ts", "../signing/sign.ts"],
     passed: ["./damage.ts", "../lib/json.ts", "../model/event.ts", "../ports/storage.ts"],
   },
+  "core/notify/planted.ts": {
+    refused: ["../publish/accept.ts", "../subscriptions/subscriptions.ts", "../deliver/send.ts"],
+    passed: ["./notices.ts", "../lib/within.ts", "../records/commit-once.ts"],
+  },
   "core/deliver/planted.ts": {
-    refused: ["../publish/write-event.ts", "../subscriptions/subscriptions.ts", "../stats/collect.ts"],
-    passed: ["./send.ts", "../lib/within.ts", "../records/damage.ts", "../publish/accept.ts", "p-retry"],
+    refused: [
+      "../publish/accept.ts",
+      "../notify/notices.ts",
+      "../subscriptions/subscriptions.ts",
+      "../stats/collect.ts",
+    ],
+    passed: ["./send.ts", "../lib/within.ts", "../records/damage.ts", "p-retry"],
   },
   "core/stats/planted.ts": {
     refused: ["../deliver/send.ts", "../publish/accept.ts", "../history/events.ts"],

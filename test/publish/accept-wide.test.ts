@@ -123,7 +123,7 @@ describe("an event for more subscriptions than a commit holds", () => {
   it("is reported to subscriptions of operational events, however many there are", async () => {
     const made = desk({ fanout: SMALL });
     made.subscriptions = many(30).map((sub) => ({ ...sub, events: ["relay:subscription.disabled"] }));
-    await made.intake.acceptOperational("key_1", "relay:subscription.disabled", {});
+    await made.operational.accept("key_1", "relay:subscription.disabled", {});
     expect(made.told).toMatchObject([{ type: "relay:subscription.disabled", wide: { count: 30 } }]);
   });
 });

@@ -49,7 +49,7 @@ it("loses no operational event to a change that its node has not heard of", asyn
     if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) throw new ConflictError(["subscription:"]);
     return commit(changes);
   };
-  await test.parts.publisher.acceptOperational("key_1", "relay:ping", {});
+  await test.parts.operational.accept("key_1", "relay:ping", {});
   await test.start();
   await test.whenSent(1);
 });

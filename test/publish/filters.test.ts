@@ -110,8 +110,8 @@ describe("an operational event", () => {
     const filter: Filter = { path: "data.reason", equals: "endpoint_gone" };
     made.subscriptions = [subscription("ops", { events: ["relay:subscription.disabled"], filter })];
     const type = "relay:subscription.disabled";
-    expect(await made.intake.operational("key_1", type, { reason: "endpoint_failing" })).toBeUndefined();
-    expect(await made.intake.operational("key_1", type, { reason: "endpoint_gone" })).toBeDefined();
+    expect(await made.operational.prepare("key_1", type, { reason: "endpoint_failing" })).toBeUndefined();
+    expect(await made.operational.prepare("key_1", type, { reason: "endpoint_gone" })).toBeDefined();
   });
 });
 

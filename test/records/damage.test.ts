@@ -84,7 +84,7 @@ it("a damaged subscription of one key does not keep the notices of the others", 
   // So many are pending that keys are counted.
   for (let i = 0; i < 2; i++) await test.publish("deposit:paid", { keyId: "key_b" });
   let flushed = 0;
-  const { notices } = test.parts.publisher;
+  const { notices } = test.parts;
   const flush = notices.flush.bind(notices);
   notices.flush = (...args) => (flushed++, flush(...args));
   await test.parts.noticeWatch.look(new AbortController().signal);

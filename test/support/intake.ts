@@ -1,5 +1,6 @@
 /** An intake over a shelf, with subscriptions to set and everything it told to look at. */
 import type { FanoutBounds } from "../../core/publish/write-event.ts";
+import { createOperational } from "../../core/notify/operational.ts";
 import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
@@ -23,6 +24,7 @@ export const subscription = (id: string, over: Partial<Subscription> = {}): Subs
 
 export interface Desk {
   readonly intake: Publisher;
+  readonly operational: ReturnType<typeof createOperational>;
   readonly shelf: Shelf;
   readonly clock: TestClock;
   readonly log: ReturnType<typeof quietLog>;
@@ -47,6 +49,7 @@ export function desk({
   const [log, metrics, told]: [Desk["log"], Desk["metrics"], RelayEvent[]] = [quietLog(), quietMetrics(), []];
   const made: Desk = {
     intake: undefined as never,
+    operational: undefined as never,
     shelf: store,
     clock,
     log,
@@ -79,7 +82,8 @@ export function desk({
       accepted: (event) => void told.push(event),
     });
   }
-  return Object.assign(made, { intake: another() });
+  const intake = another();
+  return Object.assign(made, { intake, operational: createOperational({ storage: store, one: intake.prepare }) });
 }
 
 /** A request of these events: texts as they are, anything else as JSON. */

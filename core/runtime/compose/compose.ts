@@ -169,7 +169,7 @@ async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
   await path.transforms?.stop();
   await path.circuitBreaker.settled();
   // What the last attempts have shown.
-  await path.publisher.notices.settled();
+  await path.notices.settled();
   await path.statsCollector.stop();
 }
 

@@ -18,9 +18,12 @@ import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
 import { SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
+import { createNotices } from "../../notify/notices.ts";
+import { createOperational } from "../../notify/operational.ts";
+import { createNotifyTargets } from "../../notify/targets.ts";
+import { createNoticeWatch } from "../../notify/watch.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import { createPublisher } from "../../publish/accept.ts";
-import { createNoticeWatch } from "../../publish/notice-watch.ts";
 import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
 import { createDamageReport } from "../../records/damage.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
@@ -43,7 +46,6 @@ import { createStatsCollector } from "../../stats/collect.ts";
 import { createStatsQuery } from "../../stats/query.ts";
 import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { ALL_EVENTS, createClusterMessages, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
-import { createNotifyTargets } from "../../subscriptions/notify-targets.ts";
 import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
 import { isFirst } from "../threads/node-thread.ts";
@@ -122,14 +124,18 @@ function composePublish(ports: PathPorts) {
     filtered: statsCollector.filtered,
     failed: statsCollector.failed,
   });
+  const one = publisher.prepare;
+  const operational = createOperational({ storage, one });
+  const notices = createNotices({ storage, clock, log, one });
   const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
-  return { ...read, handOver, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
+  const told = { operational, notices };
+  return { ...read, ...told, handOver, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
 }
 
 /** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
 function composeSend(above: Published) {
   const { plan, storage, clock, log, metrics, keys, transports, transportOf, transforms } = above;
-  const { catalogue, subscriptionCache, recipients, statsCollector, publisher, damaged } = above;
+  const { catalogue, subscriptionCache, recipients, statsCollector, notices, damaged } = above;
   const repeated = plan.signature.headers;
   const signer = createSigner({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
   const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs, hide: above.hide });
@@ -152,7 +158,7 @@ function composeSend(above: Published) {
     drain: (id) => cluster.announce("quiet", id),
     revive: (id) => cluster.announce("revive", id),
     known: (id) => cluster.announce("known", id),
-    notice: publisher.notices.prepare,
+    notice: notices.prepare,
   });
   return { signer, inFlight, transform, testEvent, cluster, endings, subscriptions };
 }
@@ -160,7 +166,8 @@ function composeSend(above: Published) {
 /** Composes the way from a due delivery to its stored outcome. */
 function composeDeliver(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
-  const { handOver, publisher, statsCollector, inFlight, transform, cluster, endings, subscriptions } = above;
+  const { handOver, operational, notices, statsCollector, inFlight, transform, cluster, endings, subscriptions } =
+    above;
   const base = { storage, clock, log, metrics };
   const { queue } = storage;
   const { concurrency, perSubscription, holdMs } = plan.delivery;
@@ -174,7 +181,7 @@ function composeDeliver(above: Sent) {
     gates,
     options: plan.health,
     disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
-    commitWith: publisher.notices.commitWith,
+    commitWith: notices.commitWith,
   });
   const figures = { collector: statsCollector, health: circuitBreaker };
   const statsQuery = createStatsQuery({ storage, clock, subscriptionCache, ...figures });
@@ -190,7 +197,7 @@ function composeDeliver(above: Sent) {
     circuitBreaker,
     attempted: attemptedBy(above),
     failed: statsCollector.failed,
-    failureEvent: failureEvent(publisher),
+    failureEvent: failureEvent({ operational, notices }),
     // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
     retryAfter: (id, ms) => void cluster.announce("pause", id, ms),
   });
@@ -210,7 +217,7 @@ function composeDeliver(above: Sent) {
 /** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */
 function composeRecords(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, subscriptionCache, recipients } = above;
-  const { publisher, endings, subscriptions, cluster } = above;
+  const { endings, subscriptions, cluster } = above;
   const records = { storage, clock, subscriptionCache, recipients };
   const replay = createReplay({ ...records, endings });
   const pending = createPendingDeliveries(records);
@@ -246,7 +253,7 @@ function composeRecords(above: Sent) {
     retention: createRetention({ ...records, log, metrics, rules }),
     /** Finds what only a look from time to time shows, and reports it. */
     noticeWatch: createNoticeWatch({
-      ...{ ...base, subscriptionCache, notices: publisher.notices },
+      ...{ ...base, subscriptionCache, notices: above.notices },
       bounds: plan.notify,
       first: isFirst(thread),
     }),

@@ -2,6 +2,7 @@
  * Keeps the operator's subscriptions as `notify.to` of the config says: each target is one, so that what it is sent is
  * signed, stored and tried again like any delivery. Those that people make on the operator's key are left alone.
  */
+import type { Actor } from "../model/audit.ts";
 import { OPERATOR_KEY } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -11,12 +12,23 @@ import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { RELAY } from "../records/audit-trail.ts";
 import { liveOf } from "../records/subscription-cache.ts";
-import type { Subscriptions } from "./subscriptions.ts";
 
 /** Marks the subscriptions that are the config's. */
 const FROM_CONFIG = "notify.to of the relay's config";
 /** How soon it is tried again, when a name was not found or the storage was away, ms. */
 const AGAIN_MS = 30_000;
+
+/** The changes to subscriptions that it makes. @throws Problem, StorageError */
+interface OperatorSubscriptions {
+  create(keyId: string, fields: NotifyTarget & { readonly description: string }, actor: Actor): Promise<unknown>;
+  update(
+    keyId: string,
+    id: string,
+    patch: Pick<Subscription, "events" | "status"> & { readonly transform: string | null },
+    actor: Actor,
+  ): Promise<unknown>;
+  remove(keyId: string, id: string, actor: Actor): Promise<void>;
+}
 
 interface NotifyTargets {
   /** Begins, and tries again until all targets are as wanted. */
@@ -26,7 +38,7 @@ interface NotifyTargets {
 
 export function createNotifyTargets(deps: {
   readonly targets: readonly NotifyTarget[];
-  readonly subscriptions: Pick<Subscriptions, "create" | "update" | "remove">;
+  readonly subscriptions: OperatorSubscriptions;
   readonly storage: Pick<Storage, "range" | "getItem">;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;

@@ -2,8 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { ConflictError, StorageError } from "../../core/model/errors.ts";
 import { OPERATOR_KEY } from "../../core/model/names.ts";
+import { createNotices, type Notices } from "../../core/notify/notices.ts";
 import { createPublisher } from "../../core/publish/accept.ts";
-import { createNoticeWatch } from "../../core/publish/notice-watch.ts";
+import { createNoticeWatch } from "../../core/notify/watch.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
 const HOUR = 3_600_000;
@@ -36,6 +37,11 @@ async function watched(options: PathOptions = {}) {
   return made;
 }
 
+/** The notices of another process on the same storage. */
+function another({ parts }: TestPath, clock: TestPath["clock"] = parts.clock as TestPath["clock"]): Notices {
+  return createNotices({ ...parts, clock, one: createPublisher({ ...parts, clock, maxPending: 0 }).prepare });
+}
+
 /** One look, and the sending of what it finds. */
 async function look(test: TestPath): Promise<void> {
   await test.parts.noticeWatch.look(new AbortController().signal);
@@ -45,7 +51,7 @@ async function look(test: TestPath): Promise<void> {
 async function stored(test: TestPath): Promise<void> {
   await test.clock.advance(0);
   await test.parts.circuitBreaker.settled();
-  await test.parts.publisher.notices.settled();
+  await test.parts.notices.settled();
   await test.clock.advance(0);
 }
 
@@ -57,7 +63,7 @@ async function attempt(test: TestPath): Promise<void> {
 
 it("thousands of one notice at once cost no more than the first of them, and are counted", async () => {
   await using test = await watched();
-  const { notices } = test.parts.publisher;
+  const { notices } = test.parts;
   const { getMany } = test.storage;
   let reads = 0;
   test.storage.getMany = (keys) => {
@@ -152,7 +158,7 @@ describe("a notice", () => {
     await using test = await watched({ health: false });
     await test.clock.advance(HOUR - (test.clock.now() % HOUR) - 60_000);
     await attempt(test);
-    const again = createPublisher({ ...test.parts, maxPending: 0 }).notices;
+    const again = another(test);
     const notice = { type: "relay:subscription.failing", keyId: "key_1", about: test.bad, data: {} } as const;
     again.tell(notice);
     await again.settled();
@@ -176,7 +182,7 @@ describe("a notice", () => {
     // Their clocks differ: for some of them the next full hour has begun.
     const nodes = [-3, -2, -1, 0, 1, 2].map((seconds) => {
       const clock = { ...test.clock, now: () => test.clock.now() + seconds * 1_000 };
-      return createPublisher({ ...test.parts, clock, maxPending: 0 }).notices;
+      return another(test, clock);
     });
     for (const node of nodes)
       node.tell({ type: "relay:breaker.opened", keyId: "key_1", about: test.bad, data: { subscriptionId: test.bad } });
@@ -211,7 +217,7 @@ describe("a notice", () => {
       changing && changes.some(({ key }) => key.startsWith("eventid:"))
         ? Promise.reject(new ConflictError(["subscription:"]))
         : commit.call(test.storage, changes);
-    const { notices } = test.parts.publisher;
+    const { notices } = test.parts;
     await notices.commitWith([{ op: "put", key: "health:other", value: "{}" }], {
       ...{ type: "relay:breaker.opened", keyId: "key_1", about: "other", data: {} },
     });
@@ -231,7 +237,7 @@ describe("a notice", () => {
     const notice = { type: "relay:secret.expiring", keyId: "key_1", about: test.bad, data: {} } as const;
     const row = { key: "overlap:x", value: "1" };
     await test.storage.commit([{ op: "put", ...row }]);
-    const node = () => createPublisher({ ...test.parts, maxPending: 0 }).notices;
+    const node = () => another(test);
     const [first, second] = [node(), node()];
     const found = [{ op: "delete", key: row.key, if: row.value }] as const;
     await first.commitWith(found, notice);
@@ -339,7 +345,7 @@ describe("a backlog", () => {
   it("is counted key by key, a share of them at each look", async () => {
     await using test = await watched();
     const asked: string[] = [];
-    const { storage, subscriptionCache, publisher, log } = test.parts;
+    const { storage, subscriptionCache, notices, log } = test.parts;
     for (let i = 0; i < 150; i++) await test.subscribe(["deposit:*"], `many_${String(i).padStart(3, "0")}`);
     const queue = {
       depth: async () => ({ waiting: 10, leased: 0 }),
@@ -347,7 +353,7 @@ describe("a backlog", () => {
     };
     const watch = createNoticeWatch({
       storage: { range: storage.range.bind(storage), commit: storage.commit.bind(storage), queue },
-      ...{ subscriptionCache, notices: publisher.notices, clock: test.clock, log, first: true },
+      ...{ subscriptionCache, notices, clock: test.clock, log, first: true },
       bounds: { pending: 0, pendingPerKey: 1 },
     });
     const { signal } = new AbortController();

@@ -15,9 +15,9 @@ import { NOTICE_MS, type Notice } from "../model/notice.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { commitOnce } from "../records/commit-once.ts";
+import { commitOnce, type PrepareEvent, type Prepared } from "../records/commit-once.ts";
 import { erasedAt } from "../records/erased-id.ts";
-import { dataFor, listenersOf, together, type Operational, type OperationalEvents } from "./operational.ts";
+import { dataFor, listenersOf, together } from "./operational.ts";
 
 export interface Notices {
   /**
@@ -25,7 +25,7 @@ export interface Notices {
    * back. After a ConflictError prepare it again: another node may have reported meanwhile.
    * @throws StorageError
    */
-  prepare(notice: Notice): Promise<Operational | undefined>;
+  prepare(notice: Notice): Promise<Prepared | undefined>;
   /** Reports a notice in a commit of its own, soon. What cannot be stored is tried again by `flush`. */
   tell(notice: Notice): void;
   /** Commits changes, and the notice with them unless it is held back. @throws ConflictError, StorageError */
@@ -64,7 +64,7 @@ const nameOf = ({ type, about }: Pick<Notice, "type" | "about">): string => `${t
 const idOf = ({ type, about }: Notice, hour: number): string => `${type.replaceAll(/[:.]/g, "-")}:${about}:${hour}`;
 
 export function createNotices(deps: {
-  readonly one: OperationalEvents["one"];
+  readonly one: PrepareEvent;
   readonly storage: Pick<Storage, "commit" | "getMany">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly log: Pick<Log, "warn">;
@@ -100,7 +100,7 @@ export function createNotices(deps: {
     return { quietMs: Math.max(0, ...left), asRead };
   }
 
-  async function prepare(notice: Notice): Promise<Operational | undefined> {
+  async function prepare(notice: Notice): Promise<Prepared | undefined> {
     const { type, keyId, about, ends } = notice;
     // What the operator's own subscriptions do is reported to nobody: it would never end.
     if (keyId === OPERATOR_KEY) return undefined;
@@ -115,7 +115,7 @@ export function createNotices(deps: {
     const now = clock.now();
     const heldBack = known?.heldBack ?? 0;
     const said = heldBack > 0 ? { ...notice.data, heldBack } : notice.data;
-    const parts: Operational[] = [];
+    const parts: Prepared[] = [];
     let longest = 0;
     for (const listener of listenersOf(keyId)) {
       const id = idOf(notice, Math.floor(now / NOTICE_MS));
@@ -153,7 +153,7 @@ export function createNotices(deps: {
   }
 
   /** A notice that cannot be prepared must not keep the caller's changes from being stored. */
-  const prepared = (notice: Notice): Promise<Operational | undefined> =>
+  const prepared = (notice: Notice): Promise<Prepared | undefined> =>
     prepare(notice).catch((error: unknown) => waits(notice, error));
 
   async function commitWith(changes: readonly Change[], notice: Notice): Promise<void> {
