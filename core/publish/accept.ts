@@ -8,19 +8,16 @@ import { Problem } from "../model/problem.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { createAdmission, type AdmissionDeps } from "./admission.ts";
-import { createRefusals } from "./refusals.ts";
+import { createAdmission, type AdmissionDeps, type Turn } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
 import { holds, isOutdated, subscriptionsIn } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
-import { createPlacing, ORDER_ROUNDS, type SequenceTurn } from "./ordered.ts";
-import type { EventCheck } from "./event-checks.ts";
-import { reportAccepted } from "./report-accepted.ts";
+import { createPlacing, ORDER_ROUNDS } from "./ordered.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { createPrepare } from "./prepare.ts";
-import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
+import { answerOf, ownsAll, parseEvents, type EventCheck, type ParsedEvent } from "./parse-events.ts";
 import {
   claimId,
   NOTHING_STORED,
@@ -80,8 +77,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const bounds = deps.fanout ?? FANOUT_BOUNDS;
   const names = createSeenEventTypes(storage);
   const admission = createAdmission(deps);
+  const { turns } = admission;
   const placing = createPlacing(storage, clock);
-  const refusals = createRefusals(metrics);
 
   const accept: Publisher["accept"] = async (request, also) => {
     const began = clock.monotonic();
@@ -95,21 +92,20 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const drafts = await parseEvents(publications, catalogue?.names, catalogue?.checks);
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
-      const leave = await admission.enter(request, drafts.map(keyOf));
-      const turn: SequenceTurn = {};
+      const turn = await admission.enter(request, drafts.map(keyOf));
       let accepted: readonly Accepted[];
       try {
         accepted = await store(request, drafts, turn, also);
       } finally {
-        turn.end?.();
-        leave();
+        turn.endOrder?.();
+        turns.leave(turn);
       }
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
-      for (const one of accepted) reportAccepted(deps, request, one, Math.round(tookMs * 10) / 10);
+      for (const one of accepted) report(deps, request, one, Math.round(tookMs * 10) / 10);
       return accepted;
     } catch (error) {
-      throw refusals.of(error);
+      throw admission.refused(error);
     }
   };
 
@@ -117,7 +113,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   async function store(
     request: AcceptRequest,
     drafts: Drafts,
-    turn: SequenceTurn,
+    turn: Turn,
     also: AcceptedWith | undefined,
   ): Promise<readonly Accepted[]> {
     const { idempotency } = request;
@@ -140,13 +136,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
       if (writing.ordered !== undefined) {
         const keys = drafts.map(keyOf);
-        turn.end ??= await placing.turn(keys, (wait) => admission.aside(request, keys, wait));
+        turn.endOrder ??= await placing.turn(keys, (wait) => turns.aside(turn, wait));
         await placing.place(writing, writing.ordered);
       }
       // Where the subscriptions changed meanwhile, they are read again, but once: where they change all the time, a change
       // after that read counts as one after this event. From here to the storage nothing can come between.
       if (round === 0 && !holds(subscriptionCache, byKey)) continue;
-      const commit = admission.began();
+      turns.began(turn);
       try {
         announce(writing, writing.changes.length === 0 || (await commitOnce(storage, writing.changes)));
         return accepted;
@@ -154,8 +150,6 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         if (!(error instanceof ConflictError)) throw error;
         if ((isSequenceConflict(error) || isOutdated(error)) && ++lost < ORDER_ROUNDS) round--;
         snapshots.forget(writing.snapshots);
-      } finally {
-        admission.ended(commit);
       }
       if (idempotency !== undefined) {
         const before = await recallRequest(storage, idempotency, cautiousNow());
@@ -226,7 +220,19 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 
   return {
     accept,
-    admit: refusals.counting(admission.admit),
+    admit: admission.admit,
     prepare: createPrepare({ subscriptionCache, fanouts, snapshots, names, mint, add, announce }),
   };
+}
+
+/** Counts an accepted event, and writes its line in the log. */
+function report(
+  { metrics, log }: Pick<PublisherDeps, "metrics" | "log">,
+  { requestId, source, traceparent }: AcceptRequest,
+  { id: eventId, type, keyId, deliveries, duplicate }: Accepted,
+  durationMs: number,
+): void {
+  metrics.count(duplicate ? "duplicates" : "accepted", { source });
+  const traceId = traceparent?.slice(3, 35);
+  log.info("accepted", { requestId, traceId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
 }

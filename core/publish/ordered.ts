@@ -10,19 +10,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import { freshDelivery, putDelivery } from "../records/delivery-records.ts";
 import { enterSequences, type OrderedDue } from "../records/sequences.ts";
+import { RETRY_AFTER_S, SLOW_MS } from "./rules.ts";
 import type { OrderedDelivery, Writing } from "./write-event.ts";
 
 /** How often a commit that lost its places to other nodes is repeated. */
 export const ORDER_ROUNDS = 256;
-/** Publications are refused while the first one that waits for its turn has waited this long, ms. */
-const SLOW_TURN_MS = 2_000;
-const RETRY_AFTER_S = 2;
-
-/** The turn that a publication in order has at its keys. */
-export interface SequenceTurn {
-  /** Absent until it has one. */
-  end?: () => void;
-}
 
 interface Placing {
   /**
@@ -36,22 +28,16 @@ interface Placing {
   place(writing: Writing, ordered: readonly OrderedDelivery[]): Promise<void>;
 }
 
-interface Waiting {
-  /** Monotonic ms. */
-  readonly since: number;
-  readonly go: () => void;
-}
-
 export function createPlacing(storage: Pick<Storage, "getMany" | "range">, clock: Pick<Clock, "monotonic">): Placing {
   /** Who waits for each key whose turn somebody has. */
-  const lines = new Map<string, Waiting[]>();
+  const lines = new Map<string, { readonly since: number; readonly go: () => void }[]>();
 
   /** @returns no promise when there is no wait */
   function take(keyId: string): Promise<void> | undefined {
     const line = lines.get(keyId);
     if (line === undefined) return void lines.set(keyId, []);
     const [first] = line;
-    if (first !== undefined && clock.monotonic() - first.since > SLOW_TURN_MS) {
+    if (first !== undefined && clock.monotonic() - first.since > SLOW_MS) {
       const detail = "Too much is being published in order on this API key. Publish again later.";
       throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: RETRY_AFTER_S });
     }

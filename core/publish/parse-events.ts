@@ -9,7 +9,6 @@ import { MAX_DEPTH, members } from "../lib/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../lib/time.ts";
-import type { EventCheck } from "./event-checks.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
@@ -24,6 +23,12 @@ export interface ParsedEvent {
   /** The published text of `data`, character for character. */
   readonly data: string;
 }
+
+/**
+ * Returns what of an event's data differs from the schema of its type so that the event is refused, and where. Data that
+ * differs under `"warn"` is counted and logged, and passes. Takes time in proportion to the data, whatever the data is.
+ */
+export type EventCheck = (type: string, data: unknown) => Pick<FieldError, "path" | "message"> | undefined;
 
 /** Unknown names that are listed per event; the rest are only counted. */
 const UNKNOWN_LISTED = 5;

@@ -120,6 +120,15 @@ describe("an event for more subscriptions than a commit holds", () => {
     await expect(made.intake.accept(publish([paid()]))).rejects.toMatchObject({ code: "PROVIDER_BACKPRESSURE" });
   });
 
+  it("counts with all its deliveries against the limit of its key", async () => {
+    const made = desk({ fanout: SMALL, maxPendingPerKey: 20 });
+    made.subscriptions = many(30);
+    await made.intake.accept(publish([paid()]));
+    await made.clock.advance(1_000);
+    // Another process reads what is pending; the other deliveries are still to be written.
+    await expect(made.another().accept(publish([paid()]))).rejects.toMatchObject({ code: "PROVIDER_BACKPRESSURE" });
+  });
+
   it("is reported to subscriptions of operational events, however many there are", async () => {
     const made = desk({ fanout: SMALL });
     made.subscriptions = many(30).map((sub) => ({ ...sub, events: ["relay:subscription.disabled"] }));

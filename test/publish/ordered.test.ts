@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createCommitTurns } from "../../core/publish/commit-turns.ts";
+import { createAdmission } from "../../core/publish/admission.ts";
 import { createPlacing } from "../../core/publish/ordered.ts";
 import { testClock } from "../support/clock.ts";
+import { publish } from "../support/intake.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { testPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
@@ -25,21 +27,27 @@ describe("publications in order", () => {
 
   it("take no room from other keys while they wait for their turn", async () => {
     const clock = testClock();
-    const room = createCommitTurns(clock, 2);
+    const storage = { queue: {} } as never;
+    const [log, metrics] = [quietLog(), quietMetrics()];
+    const admission = createAdmission({
+      storage,
+      subscriptionCache: { of: () => [] },
+      clock,
+      log,
+      metrics,
+      maxPending: 0,
+    });
     const placing = createPlacing({} as never, clock);
-    const aside = async (wait: Promise<void>): Promise<void> => {
-      room.leave(1);
-      await wait;
-      await room.enter("key_1", 1);
-    };
-    await room.enter("key_1", 1);
-    const end = await placing.turn(["key_1"], aside);
-    await room.enter("key_1", 1);
-    const second = placing.turn(["key_1"], aside);
-    expect(room.enter("key_2", 1)).toBeUndefined();
+    // Half of all that may be under way at once.
+    const enter = (keyId: string) => admission.enter(publish([{}]), Array<string>(1_000).fill(keyId));
+    const first = await enter("key_1");
+    const end = await placing.turn(["key_1"], (wait) => wait);
+    const second = await enter("key_1");
+    const placed = placing.turn(["key_1"], (wait) => admission.turns.aside(second, wait));
+    await enter("key_2");
     end();
-    room.leave(1);
-    (await second)();
+    admission.turns.leave(first);
+    (await placed)();
   });
 
   it("are refused while the first that waits has waited too long, so that they do not pile up", async () => {

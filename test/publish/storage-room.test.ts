@@ -1,9 +1,9 @@
 // Publishing stops while there is still room to finish what was accepted.
 import { describe, expect, it } from "vitest";
 import { createAdmission } from "../../core/publish/admission.ts";
-import { createStorageHeadroom } from "../../core/publish/storage-room.ts";
+import { roomOf } from "../../core/publish/rules.ts";
 import { testClock } from "../support/clock.ts";
-import { quietLog } from "../support/quiet.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { refusal } from "../support/refusal.ts";
 
 const MIB = 1024 * 1024;
@@ -16,7 +16,7 @@ function desk(totalBytes: number, reserveBytes?: number) {
       now.fails ? Promise.reject(new Error("no answer")) : Promise.resolve({ freeBytes: now.freeBytes, totalBytes }),
     queue: { depth: () => Promise.resolve({ waiting: now.waiting, leased: 0 }) },
   };
-  const room = createStorageHeadroom({
+  const room = roomOf({
     storage,
     clock,
     log: quietLog(),
@@ -24,14 +24,9 @@ function desk(totalBytes: number, reserveBytes?: number) {
   });
   const opens = async (): Promise<boolean> => {
     await clock.advance(1_000);
-    await room.look();
+    await room?.look?.(0);
     await clock.advance(0);
-    try {
-      room.admit();
-      return true;
-    } catch {
-      return false;
-    }
+    return room?.closed !== true;
   };
   return { now, storage, clock, room, opens };
 }
@@ -68,20 +63,17 @@ describe("the room for what was accepted", () => {
     const { now, room, opens } = desk(100_000 * MIB);
     now.freeBytes = 130 * MIB;
     expect(await opens()).toBe(true);
-    expect(room.look(MIB / 8)).toBe(undefined);
+    expect(room?.look?.(MIB / 8)).toBe(undefined);
     now.freeBytes = 127 * MIB;
-    await room.look(MIB);
-    expect(() => room.admit()).toThrow();
+    await room?.look?.(MIB);
+    expect(room?.closed).toBe(true);
   });
 
   it("is refused as a full storage, with a time to come back", async () => {
     const { now, room, opens } = desk(100 * MIB);
     now.freeBytes = 0;
     await opens();
-    expect(await refusal(Promise.resolve().then(() => room.admit()))).toMatchObject({
-      code: "STORAGE_FULL",
-      retryAfter: 30,
-    });
+    expect(room).toMatchObject({ closed: true, code: "STORAGE_FULL", retryAfter: 30 });
   });
 
   it("is not in the way while the storage cannot tell, and where it never can", async () => {
@@ -89,9 +81,7 @@ describe("the room for what was accepted", () => {
     now.fails = true;
     expect(await opens()).toBe(true);
     const queue = { depth: () => Promise.resolve({ waiting: 0, leased: 0 }) };
-    const none = createStorageHeadroom({ storage: { queue }, clock: testClock(), log: quietLog() });
-    expect(none.look()).toBeUndefined();
-    none.admit();
+    expect(roomOf({ storage: { queue }, clock: testClock(), log: quietLog() })).toBeUndefined();
   });
 });
 
@@ -109,6 +99,7 @@ describe("an event that was admitted before its body came", () => {
       clock,
       maxPending: 0,
       log: quietLog(),
+      metrics: quietMetrics(),
     });
     const pass = async (admittedAt?: number): Promise<void> => {
       const publications = [{ text: "{}", path: "" }];

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createCatalogue, createReload, type Reloadable } from "../../core/runtime/compose/reload.ts";
-import type { EventCheck } from "../../core/publish/event-checks.ts";
+import type { EventCheck } from "../../core/publish/parse-events.ts";
 import { quietLog } from "../support/quiet.ts";
 import { startCommand, type Running } from "../support/command.ts";
 

@@ -12,7 +12,7 @@ import type { Plan } from "../../ports/plan.ts";
 import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
-import type { EventCheck } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/parse-events.ts";
 import { FANOUT_BOUNDS, type FanoutBounds } from "../../publish/write-event.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";

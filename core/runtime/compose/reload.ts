@@ -5,7 +5,7 @@ import type { Transforms } from "../transforms/transforms.ts";
 import type { EventTypes } from "../../model/event-type.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { EventCheck } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/parse-events.ts";
 
 /** The parts of a plan that a reload takes over. */
 export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "eventTypes" | "log"> & {

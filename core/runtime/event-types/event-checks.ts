@@ -2,7 +2,7 @@
 import type { EventTypes } from "../../model/event-type.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
-import type { EventCheck } from "../../publish/event-checks.ts";
+import type { EventCheck } from "../../publish/parse-events.ts";
 import { compileEventTypes } from "./compile.ts";
 
 /** A type whose events differ is logged once in this time, ms. */
