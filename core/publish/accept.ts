@@ -8,6 +8,7 @@ import { Problem } from "../model/problem.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import type { createBalance } from "./balance.ts";
 import { createAdmission, type AdmissionDeps, type Turn } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
@@ -39,6 +40,8 @@ interface PublisherDeps extends AdmissionDeps {
    */
   readonly catalogue?: { readonly names: ReadonlySet<string> | undefined; readonly checks?: EventCheck | undefined };
   readonly metrics: Metrics;
+  /** Delays the answers to a key that is ahead of its deliveries. @default none is delayed */
+  readonly balance?: Pick<ReturnType<typeof createBalance>, "added" | "delayMs">;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
   /** Is offered the due lines of events that were committed just now. */
@@ -103,6 +106,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
       for (const one of accepted) report(deps, request, one, Math.round(tookMs * 10) / 10);
+      const delayMs = deps.balance?.delayMs(accepted) ?? 0;
+      if (delayMs > 0) await clock.sleep(clock.now() + delayMs);
       return accepted;
     } catch (error) {
       throw admission.refused(error);
@@ -127,16 +132,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const fanoutOf = await fanouts.of(drafts, byKey);
       const accepted = write(writing, drafts, fanoutOf, twice, stored, request.traceparent);
       if (also !== undefined) writing.changes.push(...also(accepted.filter(({ duplicate }) => !duplicate)));
-      if (!writing.events.every(names.known)) {
-        writing.changes.push(...(await names.missing(writing.events, clock.now())));
-      }
-      if (idempotency !== undefined) {
-        writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
-      }
+      const named = writing.events.every(names.known);
+      if (!named) writing.changes.push(...(await names.missing(writing.events, clock.now())));
+      const remembered = idempotency && rememberRequest(idempotency, accepted, clock.now(), was);
+      if (remembered !== undefined) writing.changes.unshift(...remembered);
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
       if (writing.ordered !== undefined) {
-        const keys = drafts.map(keyOf);
-        turn.endOrder ??= await placing.turn(keys, (wait) => turns.aside(turn, wait));
+        turn.endOrder ??= await placing.turn(drafts.map(keyOf), (wait) => turns.aside(turn, wait));
         await placing.place(writing, writing.ordered);
       }
       // Where the subscriptions changed meanwhile, they are read again, but once: where they change all the time, a change
@@ -213,6 +215,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     for (const { keyId, subscriptionIds } of failed) deps.failed?.(keyId, subscriptionIds);
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (!fresh) return;
+    deps.balance?.added(dues);
     if (dues.length > 0 || waiting !== undefined) deps.handOver.offer(events, dues);
     admission.added(dues);
     if (waiting !== undefined) admission.added(waiting);

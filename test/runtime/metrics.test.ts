@@ -130,6 +130,7 @@ describe("the figures of a working relay", () => {
     };
     // Zero is what these say of a relay that is well, or has no such part.
     const atRest = [
+      "accept_delay_seconds",
       "backlog",
       "oldest_due_seconds",
       "leases",

@@ -22,6 +22,8 @@ export const subscription = (id: string, over: Partial<Subscription> = {}): Subs
   ...over,
 });
 
+type PublisherDeps = Parameters<typeof createPublisher>[0];
+
 export interface Desk {
   readonly intake: Publisher;
   readonly operational: ReturnType<typeof createOperational>;
@@ -43,6 +45,7 @@ export function desk({
   readonly maxPending?: number;
   readonly maxPendingPerKey?: number;
   readonly fanout?: FanoutBounds;
+  readonly balance?: PublisherDeps["balance"];
 } = {}): Desk {
   const store = shelf();
   const clock = testClock();

@@ -24,6 +24,7 @@ import { createNotifyTargets } from "../../notify/targets.ts";
 import { createNoticeWatch } from "../../notify/watch.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import { createPublisher } from "../../publish/accept.ts";
+import { createBalance } from "../../publish/balance.ts";
 import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
 import { createDamageReport } from "../../records/damage.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
@@ -111,6 +112,19 @@ function composePublish(ports: PathPorts) {
     },
   });
   const hearers = { liveFeed, statsCollector, observers: ports.observers };
+  const { queue } = storage;
+  // A hold that cannot be lifted ends by itself.
+  const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
+  const { concurrency: total, perSubscription } = plan.delivery;
+  const slots = createSlots({ total, perSubscription, clock, lift });
+  const balance = createBalance({
+    ...{ clock, metrics, queue },
+    isQuick(id, keyId) {
+      const known = slots.isQuick(id) ? subscriptionCache.of(keyId) : [];
+      // What has a rate of its own waits for that.
+      return !(known instanceof Promise) && known.some((sub) => sub.id === id && sub.rateLimit === undefined);
+    },
+  });
   const publisher = createPublisher({
     ...base,
     subscriptionCache,
@@ -120,6 +134,7 @@ function composePublish(ports: PathPorts) {
     reserveBytes: plan.intake.reserveBytes,
     fanout: fanoutBounds,
     handOver,
+    balance,
     accepted: acceptedBy(hearers),
     filtered: statsCollector.filtered,
     failed: statsCollector.failed,
@@ -129,7 +144,8 @@ function composePublish(ports: PathPorts) {
   const notices = createNotices({ storage, clock, log, one });
   const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
   const told = { operational, notices };
-  return { ...read, ...told, handOver, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
+  const served = { slots, balance, handOver };
+  return { ...read, ...told, ...served, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
 }
 
 /** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
@@ -168,12 +184,10 @@ function composeDeliver(above: Sent) {
   const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
   const { handOver, operational, notices, statsCollector, inFlight, transform, cluster, endings, subscriptions } =
     above;
+  const { slots, balance } = above;
   const base = { storage, clock, log, metrics };
   const { queue } = storage;
-  const { concurrency, perSubscription, holdMs } = plan.delivery;
-  // A hold that cannot be lifted ends by itself.
-  const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
-  const slots = createSlots({ total: concurrency, perSubscription, clock, lift });
+  const { holdMs } = plan.delivery;
   const gates = createGates(clock);
   const away = createAway({ transportOf, gates, queue, clock, log, metrics });
   const circuitBreaker = createCircuitBreaker({
@@ -195,6 +209,7 @@ function composeDeliver(above: Sent) {
     gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
     rateLimit: createRateLimit(clock, thread?.count).admit,
     circuitBreaker,
+    began: balance.began,
     attempted: attemptedBy(above),
     failed: statsCollector.failed,
     failureEvent: failureEvent({ operational, notices }),
@@ -211,7 +226,7 @@ function composeDeliver(above: Sent) {
     ...{ queue, handOver, deliver, expand, slots, perSubscription: slots.perSubscription, clock, log },
   });
   const sweeper = createSweeper({ storage, endings, clock, log });
-  return { slots, gates, away, circuitBreaker, statsQuery, dispatcher, sweeper };
+  return { gates, away, circuitBreaker, statsQuery, dispatcher, sweeper };
 }
 
 /** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */

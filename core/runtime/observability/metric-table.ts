@@ -146,6 +146,10 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     series: 145,
   },
 
+  accept_delay_seconds: {
+    kind: "counter",
+    help: "Seconds by which the answers to publications ahead of their deliveries were delayed, in sum",
+  },
   accept_seconds: { kind: "histogram", help: "From a publication's arrival until it is stored", buckets: FAST },
   accept_to_first_attempt_seconds: {
     kind: "histogram",
