@@ -69,7 +69,7 @@ const PHASES: readonly Phase[] = [
   ...[50, 200].map((delayMs): Phase => ({
     name: `late${delayMs}`,
     title: `600/s, answers after ${delayMs} ms`,
-    turn: { form, rate: 600, delayMs, settle: 1 },
+    turn: { form, rate: 600, delayMs, settle: 3 },
     rows: ["meanwhile", "lag"],
   })),
 ];

@@ -16,7 +16,7 @@ const MOST_MS = 3_000;
 /** Share of quick attempts at which a slow receiver counts as recovering, and over how many attempts. */
 const MOSTLY_QUICK = 1 / 4;
 const REMEMBERED = 64;
-/** The part by which a bound is lowered, and by which it is raised in a round trip once answers came late. */
+/** The part by which a bound is lowered at least, and by which it is raised in a round trip once answers came late. */
 const STEP = 1 / 8;
 /** Most subscriptions that are looked at to find the next of those that wait. */
 const LOOKS = 256;
@@ -81,16 +81,24 @@ export function learn(receiver: Receiver, ms: number): void {
 /**
  * Adapts the bound to an answer. When as many attempts as it allows are under way, each of their answers raises it by one:
  * it doubles in a round trip. An error, or answers that come late for this receiver, lower it, once a round trip at most:
- * one error in ten answers leaves some eighty slots. A slow receiver begins anew.
+ * by as much as they are late, by half at most; one error in ten answers leaves some eighty slots. A slow receiver begins
+ * anew.
  */
 export function adapt(receiver: Receiver, ms: number, well: boolean, least: number, most: number): void {
   const quick = receiver.band === QUICK;
   // Forgotten over a thousand round trips: a receiver may become slower for good.
   receiver.quickest = Math.min(receiver.quickest * (1 + 0.001 / receiver.held), Math.max(1, ms));
+  // With so few at once it is not the relay that delays its answers: it has become slower.
+  if (receiver.bound <= least && receiver.credit >= 0) {
+    receiver.quickest = Math.max(receiver.quickest, receiver.average);
+    receiver.careful = false;
+  }
+  const late = receiver.average / (2 * receiver.quickest + 20);
   if (quick && receiver.credit < 0) {
     receiver.credit++;
-  } else if (!quick || !well || receiver.average > 2 * receiver.quickest + 20) {
-    receiver.bound = Math.max(least, quick ? Math.floor(receiver.bound * (1 - STEP)) : 0);
+  } else if (!quick || !well || late > 1) {
+    const part = well ? Math.max(1 / 2, Math.min(1 / late, 1 - STEP)) : 1 - STEP;
+    receiver.bound = Math.max(least, quick ? Math.floor(receiver.bound * part) : 0);
     receiver.credit = 1 - receiver.held;
     receiver.careful ||= well;
   } else {
