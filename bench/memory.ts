@@ -12,17 +12,15 @@ const { values: options } = parseArgs({
     events: { type: "string", default: "1000000" },
     /** How long it rests before each look at it, s: the relay tidies its heap after two quiet minutes. */
     idle: { type: "string", default: "160" },
-    threads: { type: "string", default: "1" },
     storage: { type: "string", default: "sqlite()" },
   },
 });
 const events = within(options.events, 1_000, 100_000_000, 1_000_000);
 const idleS = within(options.idle, 5, 600, 30);
-const threads = within(options.threads, 1, 64, 1);
 /** How long is published at once: lists, so that a slow publisher does not decide. */
 const SLICE_S = 4;
 /** What must be reached. */
-const LIMITS = { idleMb: 110 + 25 * (threads - 1), idleCpuPercent: 0.3, grown: 1.3 };
+const LIMITS = { idleMb: 110, idleCpuPercent: 0.3, grown: 1.3 };
 
 interface Rest extends Memory {
   /** Of one core. */
@@ -42,8 +40,7 @@ async function rest({ running }: OpenWorld): Promise<Rest> {
 
 async function measure(folder: string) {
   const { storage } = options;
-  const config = `threads: ${threads},`;
-  const world = await openWorld({ folder, storage, config });
+  const world = await openWorld({ folder, storage });
   await world.running.stop();
   const { startMs } = await world.restart();
   await new Promise((done) => setTimeout(done, 3_000));
@@ -65,7 +62,6 @@ async function measure(folder: string) {
   const met = before.rss <= LIMITS.idleMb && before.cpuPercent <= LIMITS.idleCpuPercent && grown <= LIMITS.grown;
   return {
     storage,
-    threads,
     events,
     startMs: round(startMs),
     before,

@@ -37,7 +37,4 @@ export const SIGNATURE: Plan["signature"] = { ed25519: false, headers: {} };
 export const SUBSCRIPTIONS: Plan["subscriptions"] = { perKey: 50 };
 export const INTAKE: Plan["intake"] = { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 };
 export const LOG: Plan["log"] = { level: "info" };
-export const THREADS = 1;
-/** Most threads that `threads: "auto"` starts. */
-export const MOST_THREADS = 8;
 export const KEY_HEADER = "X-API-Key";

@@ -87,7 +87,7 @@ export interface RelayConfig {
     readonly memoryMb?: number;
     /**
      * Processes that run transforms, started when the first is needed. Slow transforms never hold all of them, so at
-     * least 2. Each thread has its own. @default 2
+     * least 2. @default 2
      */
     readonly workers?: number;
   };
@@ -205,11 +205,7 @@ export interface RelayConfig {
   readonly dashboard?: boolean;
   /** The dashboard of one key, for your customers behind portal links; `false`: none. @default {} unless `dashboard` is false */
   readonly portal?: Partial<PortalOptions> | false;
-  /**
-   * Threads of this process that each run a node, on one port and one storage: `"auto"` for one a core, at most 8. Bounds
-   * such as `delivery.concurrency` are shared out among them. Needs a system that lets a port be shared, such as Linux;
-   * elsewhere it is 1. @default 1
-   */
+  /** Has no effect any more, and goes with the next version: run several nodes on a local Redis. @default 1 */
   readonly threads?: "auto" | number;
 }
 

@@ -1,5 +1,4 @@
 /** Turns an operator's config into a `Plan` with all defaults filled in, or reports every problem at once. */
-import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
@@ -64,7 +63,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
   }
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
   if (plan !== undefined) {
-    problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan), ...threadedFiles(plan));
+    problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan));
     problems.push(...unknownTransforms(plan));
     problems.push(...pluginProblems(plan, frame.env ?? process.env, canRun));
   }
@@ -113,7 +112,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     jobs: config.jobs ?? [retention()],
     dashboard: config.dashboard ?? true,
     portal: portalOf(config.portal, config.dashboard),
-    threads: threadsOf(config.threads),
+    threads: config.threads ?? 1,
     keys: {
       ...(settings.masterKey !== undefined && { master: settings.masterKey }),
       ...(settings.olderMasterKeys !== undefined && { older: settings.olderMasterKeys.trim().split(/[\s,]+/) }),
@@ -126,9 +125,6 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     },
   };
 }
-
-const threadsOf = (given: CheckedConfig["threads"] = defaults.THREADS): number =>
-  given === "auto" ? Math.min(defaults.MOST_THREADS, availableParallelism()) : given;
 
 type LogLevel = Plan["log"]["level"];
 
@@ -209,13 +205,6 @@ function shortLease({ storage, delivery }: Plan): ConfigProblem[] {
   if (storage.leaseMs === undefined || storage.leaseMs >= least) return [];
   const message = `must be at least ${least}: an attempt may take as long as delivery.timeoutMs (${delivery.timeoutMs}) or a subscription's own timeoutMs (up to ${MOST_TIMEOUT_MS}), and ${LEASE_SPARE_MS} ms more are needed to store its result`;
   return [{ path: "storage.leaseMs", message }];
-}
-
-/** Threads would write to the same files, and each would mend what another is about to write. */
-function threadedFiles({ threads, transports }: Plan): ConfigProblem[] {
-  if (threads === 1) return [];
-  const message = "belongs to one writer: toFile() needs threads: 1";
-  return transports.flatMap(({ name }, i) => (name.startsWith("file:") ? [{ path: `transports[${i}]`, message }] : []));
 }
 
 /** Only one of two listeners can have a port. */

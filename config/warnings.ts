@@ -5,9 +5,15 @@ import { misspelt, type Environment } from "./environment.ts";
 import { hidden, pluginsOf, said } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 
+/** The warning that a start gives, too: a relay that was sized by its threads is slower now. */
+export function threadsGone({ threads }: Pick<Plan, "threads">): readonly ConfigProblem[] {
+  const message = "threads are gone; run several nodes on a local Redis, see docs/nodes.md";
+  return threads === 1 ? [] : [{ path: "threads", message }];
+}
+
 /** Every warning, with its place in the config or the name of the variable. */
 export function configWarnings(plan: Plan, env: Environment = {}): readonly ConfigProblem[] {
-  const found: ConfigProblem[] = [...misspelt(env)];
+  const found: ConfigProblem[] = [...misspelt(env), ...threadsGone(plan)];
   for (const [i, network] of plan.server.trustedProxies.entries()) {
     if (!/\/0+$/.test(network)) continue;
     const message = "believes the X-Forwarded-For of everybody, so that every caller can pose as another address";

@@ -13,15 +13,14 @@ const root = resolve(import.meta.dirname, "..");
 const all = join(root, "node_modules/.cache/packed-relay");
 const out = join(all, String(process.pid));
 
-/** The command, what a config file imports, and what runs in threads and processes of its own. */
+/** The command, what a config file imports, and what runs in a thread or a process of its own. */
 const ENTRIES = [
   ...["core/cli/program", "config/index", "core/signing/verify", "test/conformance/index"],
-  ...["core/cli/support/thread-entry", "core/cli/support/transform-entry", "plugins/storage/sqlite/worker"],
-  "core/cli/support/transform-processes",
+  ...["core/cli/support/transform-entry", "core/cli/support/transform-processes", "plugins/storage/sqlite/worker"],
 ];
 /** These look beside themselves for an entry. All others look for files of the checkout. */
 const NEIGHBOURS = new Set([
-  ...["config/module-resolver.ts", "core/cli/support/node-threads.ts", "core/cli/support/relay-process.ts"],
+  ...["config/module-resolver.ts", "core/cli/support/relay-process.ts"],
   ...["core/cli/support/transform-processes.ts", "plugins/storage/sqlite/thread.ts"],
 ]);
 

@@ -29,15 +29,14 @@ interface Held {
   asked?: Promise<unknown> | undefined;
 }
 
-/** @param share how many limiters share a rate: each keeps to its part of it */
-export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">, share = 1) {
+export function createRateLimit(clock: Pick<Clock, "now" | "monotonic">) {
   const held = new Map<string, Held>();
 
   function heldOf(id: string, perSecond: number): Held {
     const known = held.get(id);
     if (known?.perSecond === perSecond) return known;
-    const many = Math.ceil(perSecond / share / TURNS);
-    const turnMs = (many * 1_000 * share) / perSecond;
+    const many = Math.ceil(perSecond / TURNS);
+    const turnMs = (many * 1_000) / perSecond;
     const pacer = createPacer(clock, { minTime: turnMs, highWater: 0, strategy: Bottleneck.strategy.OVERFLOW });
     const made: Held = { perSecond, pacer, many, turnMs, left: 0 };
     setNewest(held, id, made, HELD);

@@ -20,8 +20,6 @@ export interface LiveFeed {
    * @param since epoch ms; the first message is `again` when something may have happened from then to now
    */
   listen(keyId: string, send: (message: FeedMessage) => void, since?: number): () => void;
-  /** Whether something may have happened on a key at that time or later. */
-  happened(keyId: string, since: number): boolean;
   /** Notes that something happens on a key. @returns whether somebody listens to it, and so is to be told what */
   hears(keyId: string): boolean;
   /** An event was stored. Called when `hears` says so, as `attempted` is. */
@@ -49,7 +47,7 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
     return listeners.has(keyId);
   }
 
-  /** Where the oldest note is as young as that, there may have been others before it. */
+  /** Whether something may have happened on a key since then: where the oldest note is younger, there may have been others before it. */
   const happened = (keyId: string, since: number): boolean =>
     since < beganAt ||
     (keys[next] !== undefined && (times[next] as number) >= since) ||
@@ -60,7 +58,6 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
   }
 
   return {
-    happened,
     hears,
     listen(keyId, one, since) {
       let ofKey = listeners.get(keyId);

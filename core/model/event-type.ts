@@ -23,7 +23,7 @@ export interface EventTypeOptions {
   readonly validate?: Validation;
 }
 
-/** An event type with its defaults filled in: JSON only, so that it can cross to a thread or a process. */
+/** An event type with its defaults filled in: JSON only, so that it can cross to a process. */
 export type EventType = Omit<EventTypeOptions, "validate"> & { readonly validate: Validation };
 
 /** Event types by name. */

@@ -39,12 +39,10 @@ export function createNoticeWatch(deps: {
   readonly subscriptionCache: SubscriptionCache;
   readonly notices: Notices;
   readonly bounds: PendingBounds;
-  /** Whether this node looks for all of its process; others only report what they hold back. */
-  readonly first: boolean;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
 }): NoticeWatch {
-  const { storage, subscriptionCache, notices, bounds, first, clock, log } = deps;
+  const { storage, subscriptionCache, notices, bounds, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   /** The key after which the count goes on. */
@@ -112,10 +110,8 @@ export function createNoticeWatch(deps: {
   }
 
   async function look(signal: AbortSignal): Promise<void> {
-    if (first) {
-      await overlaps(signal);
-      await backlog(signal);
-    }
+    await overlaps(signal);
+    await backlog(signal);
     await notices.flush();
   }
 

@@ -164,8 +164,8 @@ export interface Plan {
   readonly dashboard: boolean;
   /** The page for customers behind portal links; `false`: there is none. */
   readonly portal: Portal | false;
-  /** Threads that each run a node. */
-  readonly threads: number;
+  /** Has no effect any more: anything but 1 is warned of. */
+  readonly threads: "auto" | number;
   /** Keys given in the config. `undefined`: made at the first start in `dataDir/keys`. Shared storage needs all three. */
   readonly keys: {
     /** 32 bytes, base64. */

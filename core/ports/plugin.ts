@@ -4,7 +4,7 @@ import type { AuditEntry } from "../model/audit.ts";
 import type { MetricDeclaration } from "../model/metric-declaration.ts";
 import type { SecretOption } from "../model/secret-option.ts";
 import type { Clock } from "./clock.ts";
-import type { Entry, Change, RangeOptions, StorageReads } from "./storage.ts";
+import type { Entry, Change, RangeOptions } from "./storage.ts";
 
 export type { Route, RouteReply, RouteRequest } from "./route.ts";
 
@@ -64,12 +64,6 @@ export interface Plugin<Kind extends string, Port> {
    * @throws StartError with the exit code that fits; anything else ends the start with 69 (a failed system call) or 78
    */
   setup(ctx: PluginContext): Promise<Port> | Port;
-  /**
-   * For a storage that one process holds: opens reads of what another thread of this process has set up, where the relay
-   * runs in several threads. Without it, every read is a message to that thread.
-   * @throws as `setup`
-   */
-  reads?(ctx: PluginContext): Promise<StorageReads> | StorageReads;
 }
 
 /** Writes one line per call, without fields that the log does not allow. Never pass a secret, a token or a body. */

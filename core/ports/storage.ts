@@ -78,15 +78,6 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   dispose(): Promise<void>;
 }
 
-/**
- * Reads of a storage in another thread of the process that holds it, without a message to that thread. Promises and errors
- * are those of the storage; a read sees every commit that resolved before it, in whatever thread.
- */
-export interface StorageReads extends Pick<Storage, "getMany" | "range"> {
-  /** Closes it. Later reads fail with StorageError `unavailable`. */
-  close(): void;
-}
-
 export interface StorageSpace {
   /** Bytes that can still be written. */
   readonly freeBytes: number;

@@ -37,15 +37,11 @@ export interface Listening {
   close(graceMs: number): Promise<void>;
 }
 
-/**
- * @param shared whether other threads listen there too
- * @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used
- */
+/** @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used */
 export async function listen(
   handler: Handler,
   { host, port, tls, maxConnections }: Plan["server"],
   patience: Partial<Patience> = {},
-  shared = false,
 ): Promise<Listening> {
   const { clock = systemClock() } = patience;
   const http = await create(tls, {
@@ -78,7 +74,7 @@ export async function listen(
     socket.on("error", () => socket.destroy()).on("timeout", () => socket.destroy());
     connections.refuse(socket, 400);
   });
-  const bound = await bind(http, host, port, shared);
+  const bound = await bind(http, host, port);
 
   let closed: Promise<void> | undefined;
   async function drain(graceMs: number): Promise<void> {
@@ -109,9 +105,9 @@ async function create(tls: Plan["server"]["tls"], options: ServerOptions): Promi
 }
 
 /** @throws StartError 69 when the address cannot be listened on */
-async function bind(http: Server, host: string, port: number, shared: boolean): Promise<AddressInfo> {
-  const listhen = shared ? undefined : await import("listhen");
-  const alone = {
+async function bind(http: Server, host: string, port: number): Promise<AddressInfo> {
+  const { listen: listenOn } = await import("listhen");
+  const options = {
     hostname: host,
     port: port === 0 ? { random: true } : { port, random: false, verbose: false },
     autoClose: false,
@@ -122,7 +118,7 @@ async function bind(http: Server, host: string, port: number, shared: boolean): 
   };
   try {
     // The server of listhen takes no options: ours takes the socket over, before it has accepted a connection.
-    http.listen((await listhen?.listen(() => undefined, alone))?.server ?? { host, port, reusePort: true });
+    http.listen((await listenOn(() => undefined, options)).server);
     await once(http, "listening");
   } catch (cause) {
     throw notListening(host, port, (await whyNot(host, port)) ?? (cause as NodeJS.ErrnoException).code, cause);
@@ -142,21 +138,6 @@ function isSameHost(asked: string, bound: string): boolean {
   if (!literal) return asked !== "localhost" || /^(?:127\.|::1$)/.test(bound);
   if (!asked.includes(":")) return asked === bound;
   return new URL(`http://[${asked}]`).hostname === new URL(`http://[${bound}]`).hostname;
-}
-
-/** @throws StartError 69 when anybody listens there: who shares the port among threads would share it with them */
-export async function claimPort({ host, port }: Pick<Plan["server"], "host" | "port">): Promise<void> {
-  const code = port === 0 ? undefined : await whyNot(host, port);
-  if (code !== undefined) throw notListening(host, port, code);
-}
-
-/** Whether the system lets several listeners share a port. Linux does; macOS and Windows do not. */
-export async function canSharePort(): Promise<boolean> {
-  const probe = createSocketServer().listen({ host: "127.0.0.1", port: 0, reusePort: true });
-  return await once(probe, "listening").then(
-    () => (probe.close(), true),
-    () => false,
-  );
 }
 
 /** The error code for listening on the address, which listhen does not pass on; `undefined` when it works now. */

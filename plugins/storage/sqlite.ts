@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { StorageError } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
-import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
 import { own } from "../../core/ports/own-plugins.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
@@ -37,23 +37,12 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
   });
   const { dir, cacheKiB = 10_240 } = options ?? {};
   const readsKiB = Math.min(READS_KIB, cacheKiB >> 1);
-  const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>
-    dir === undefined ? dataDir : resolve(configDir, dir);
   return own({
     kind: "storage",
     name: "sqlite",
     problems,
-    async reads(ctx) {
-      const reader = await openReader(join(folderOf(ctx), FILE), readsKiB);
-      return {
-        getMany: async (keys) => reader.getMany(keys),
-        range: async (prefix, range) => reader.range(prefix, range),
-        close: reader.close,
-      };
-    },
-    async setup(ctx) {
-      const { clock, metrics } = ctx;
-      const folder = folderOf(ctx);
+    async setup({ clock, metrics, dataDir, configDir }) {
+      const folder = dir === undefined ? dataDir : resolve(configDir, dir);
       makeDurableFolder(folder);
       // Closed in the opposite order: the lock last, and before it the writer, as the last connection empties the log.
       const opened = new AsyncDisposableStack();

@@ -319,29 +319,6 @@ export default defineRelay({
     expect(await stop()).toEqual([0, null]);
   });
 
-  it("runs several threads", async () => {
-    const cwd = await inFolder("threads");
-    await writeFile(
-      join(cwd, "relay.config.ts"),
-      `import { defineRelay, sqlite } from "relaybox";
-export default defineRelay({ server: { port: 0 }, storage: sqlite(), threads: 2, metrics: { token: "a-token-of-the-test" } });\n`,
-    );
-    const { url, stop } = await start(cwd);
-    const metrics = async (): Promise<string> => {
-      const answer = await fetch(`${url}/metrics`, { headers: { authorization: "Bearer a-token-of-the-test" } });
-      return answer.text();
-    };
-    await until(async () => /^relay_threads 2$/m.test(await metrics()));
-    const token = (await readFile(join(cwd, "data/keys/publish-token"), "utf8")).trim();
-    const answer = await fetch(`${url}/events`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify({ type: "built.in", keyId: "key_1", data: 1 }),
-    });
-    expect(answer.status).toBe(202);
-    expect(await stop()).toEqual([0, null]);
-  });
-
   it("does not pretend to be able to build another", async () => {
     await expect(run(relay, ["build"], { cwd: folder, env })).rejects.toMatchObject({ code: 69 });
   });

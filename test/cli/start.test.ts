@@ -20,6 +20,21 @@ const lines = (text: string): Line[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as Line);
 
+it("a relay with threads in its config starts as one node, and warns of them", async () => {
+  const config = `import { defineRelay } from "relaybox";\nexport default defineRelay({ threads: 4, server: { port: 0 } });\n`;
+  writeFileSync(join(folder, "relay.config.ts"), config);
+  await using relay = startCommand(["start"], { cwd: folder });
+  await relay.waitFor(
+    /"level":"warn".*"msg":"threads are gone; run several nodes on a local Redis, see docs\/nodes\.md"/,
+  );
+  await relay.waitFor(/listening at/);
+  const checked = await runHere(["check"], { cwd: folder });
+  expect(checked).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("warning: threads: threads are gone; run"),
+  });
+});
+
 describe("a relay, from its first start on", () => {
   // One folder for all of this, in order.
   const home = mkdtempSync(join(base, "life-"));

@@ -226,9 +226,6 @@ describe("a wrong config", () => {
     expect(problems({ transports: [https(), connection("a"), connection("b"), connection("a")] })).toEqual({
       "transports[3].name": "is the name of an earlier connection: another file connection needs another name",
     });
-    expect(problems({ threads: 2, transports: [https(), connection("a")] })).toEqual({
-      "transports[1]": "belongs to one writer: toFile() needs threads: 1",
-    });
     expect(problems({ transports: [toFile({ name: "No", dir: "" })] })).toEqual({
       "transports[0].name": "must be 1 to 63 lower-case letters, digits and -, such as bus",
       "transports[0].dir": "must be the path of a folder",

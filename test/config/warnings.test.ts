@@ -49,6 +49,14 @@ describe("a config is warned of", () => {
     ]);
   });
 
+  it("threads, of which there are none any more", () => {
+    expect(places({ threads: 1 })).toEqual([]);
+    expect(places({ threads: "auto" })).toEqual(["threads"]);
+    expect(configWarnings(plan({ threads: 2 }))).toEqual([
+      { path: "threads", message: "threads are gone; run several nodes on a local Redis, see docs/nodes.md" },
+    ]);
+  });
+
   it("a spool folder that is not there yet", () => {
     expect(places({ sources: [spool({ dir: "drop" }), spool({ dir: "." })] })).toEqual(["sources[0].dir"]);
   });

@@ -1,7 +1,7 @@
 // After a rest the breaker lets one attempt through. What becomes of the rest when that attempt is never made?
 import { describe, expect, it } from "vitest";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
-import { useTwoNodes } from "../support/hosted-storage.ts";
+import { useTwoNodes } from "../support/two-nodes.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const twoNodes = useTwoNodes();

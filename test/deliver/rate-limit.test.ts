@@ -1,4 +1,4 @@
-// A subscription's own rate: so many attempts a second, each thread its part, also when the wall clock is set back.
+// A subscription's own rate: so many attempts a second, also when the wall clock is set back.
 import { afterEach, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../core/deliver/rate-limit.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -13,11 +13,6 @@ it("lets one attempt through, and says how long the next one waits", async () =>
   expect([await limit.admit(slow), await limit.admit(slow)]).toEqual([undefined, 100_000]);
   expect(await limit.admit({ id: "sub_2", rateLimit: slow.rateLimit })).toBeUndefined();
   expect(limit.admit({ id: "sub_3" })).toBeUndefined();
-});
-
-it("is divided among the threads that share it", async () => {
-  const limit = createRateLimit(systemClock(), 4);
-  expect([await limit.admit(slow), await limit.admit(slow)]).toEqual([undefined, 400_000]);
 });
 
 it("lets through what is asked for beyond what bottleneck passes singly", async () => {

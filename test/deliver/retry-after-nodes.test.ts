@@ -1,6 +1,6 @@
 // A receiver that asks for rest (Retry-After) gets it from every node, whichever of them heard it.
 import { expect, it } from "vitest";
-import { useTwoNodes } from "../support/hosted-storage.ts";
+import { useTwoNodes } from "../support/two-nodes.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const twoNodes = useTwoNodes();

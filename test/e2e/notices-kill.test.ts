@@ -1,4 +1,4 @@
-// Notices of a relay with threads, as an operator runs it: a chat hears once of a kind, also when the process is killed.
+// Notices of a relay, as an operator runs it: a chat hears once of a kind, also when the process is killed.
 import { describe, expect, it } from "vitest";
 import { startChild } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
@@ -6,14 +6,14 @@ import { startReceiver } from "../support/receiver.ts";
 import { eventually } from "../support/until.ts";
 
 describe("a chat's webhook", () => {
-  it("hears once in its own words, whatever thread it was, and no more after a SIGKILL", async () => {
+  it("hears once in its own words, and no more after a SIGKILL", async () => {
     const folder = testFolder();
     await using chat = await startReceiver();
     await using customer = await startReceiver({ otherwise: 500 });
     const config = `
       transforms: { chat: ({ type, data }: any) => ({ text: type + " " + data.keyId }) },
       notify: { to: [{ url: "${chat.url()}", transform: "chat" }] },
-      health: { breakerAfter: 2, breakerPauseMs: 20, breakerMaxPauseMs: 20 }, retry: { attempts: 1 }, threads: 2,`;
+      health: { breakerAfter: 2, breakerPauseMs: 20, breakerMaxPauseMs: 20 }, retry: { attempts: 1 },`;
     // A kill may come before the answer of the chat is stored: then the same event comes again, with the same id.
     const heard = (): readonly string[] => {
       const byId = new Map(chat.requests.map(({ headers, body }) => [headers["webhook-id"], body.toString()]));

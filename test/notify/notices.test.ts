@@ -353,7 +353,7 @@ describe("a backlog", () => {
     };
     const watch = createNoticeWatch({
       storage: { range: storage.range.bind(storage), commit: storage.commit.bind(storage), queue },
-      ...{ subscriptionCache, notices, clock: test.clock, log, first: true },
+      ...{ subscriptionCache, notices, clock: test.clock, log },
       bounds: { pending: 0, pendingPerKey: 1 },
     });
     const { signal } = new AbortController();

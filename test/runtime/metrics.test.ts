@@ -142,7 +142,6 @@ describe("the figures of a working relay", () => {
       "source_dead_lettered",
       "storage_faults",
       "spans",
-      "threads_replaced",
       "durability_changes",
       "records_damaged",
       "retention_lag_seconds",

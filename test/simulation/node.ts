@@ -21,17 +21,13 @@ export interface NodeTraits extends Required<Pick<PathOptions, "health">>, Pick<
   readonly transforms: SimTransforms;
 }
 
-/**
- * Resolves when it takes events in and delivers them.
- * @param leads whether it continues erasures that another life has left: of threads, one does
- */
+/** Resolves when it takes events in and delivers them. */
 export async function startNode(
   world: World,
   life: Life,
   storage: Storage,
   net: SimNet,
   traits: NodeTraits,
-  leads: boolean,
 ): Promise<SimNode> {
   const tell = (message: string, fields: object = {}): void =>
     world.say(`${life.name}: ${message} ${JSON.stringify(fields)}`);
@@ -47,8 +43,8 @@ export async function startNode(
   test.otherwise = send;
   test.parts.cluster.listen();
   await test.start();
-  if (leads) test.parts.eventErasure.start();
-  if (leads) test.parts.keyErasure.start();
+  test.parts.eventErasure.start();
+  test.parts.keyErasure.start();
   return {
     life,
     parts: test.parts,

@@ -13,7 +13,6 @@ import { checkEnd, checkRows, type KnownSubscription, type Published } from "./o
 import { DAMAGED } from "../../core/model/kind.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
-import { simThreads } from "./threads.ts";
 import type { SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
 import { Violation } from "./violation.ts";
@@ -38,10 +37,10 @@ const SKEW_MS = 2_000;
 const REST_MS = 6 * 3_600_000;
 
 /**
- * One node on the model of a disk, or with the real `filesystem()`; several threads on the model of a disk; several nodes on a
+ * One node on the model of a disk, or with the real `filesystem()`; several nodes on a
  * model of the shared store, or on a real Redis.
  */
-export type SimKind = "single" | "filesystem" | "threads" | "several" | "redis";
+export type SimKind = "single" | "filesystem" | "several" | "redis";
 /** What is real in a simulated world, by kind. */
 export interface SimReal {
   readonly redis?: SimRedis;
@@ -71,18 +70,16 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   const { random, say } = world;
   const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
   /** One process, in which a lease lasts until its holder ends. */
-  const alone = kind === "single" || kind === "filesystem" || kind === "threads";
+  const alone = kind === "single" || kind === "filesystem";
   const modelled =
-    kind === "single" || kind === "threads"
+    kind === "single"
       ? simDisk(world, {
           early: random.chance(0.5),
           syncMs: random.pick([1, 20, 400]),
           readMs: random.pick([0, 0, 5]),
         })
       : undefined;
-  const threads = kind === "threads" ? simThreads(world, modelled as SimDisk) : undefined;
-  const disk: SimDisk | FolderDisk | undefined =
-    threads ?? (kind === "filesystem" ? (folder as SimFolder).enter(world) : modelled);
+  const disk: SimDisk | FolderDisk | undefined = kind === "filesystem" ? (folder as SimFolder).enter(world) : modelled;
   // How a real server moves on is seen once a second of the world: its waits are shorter, its seeds as many as can be.
   const real = kind === "redis" ? await (redis as SimRedis).enter(world) : undefined;
   const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
@@ -114,7 +111,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
   const crowds = random.chance(0.3);
   if (crowds) traits.fanout = { perEvent: 1, few: random.pick([0, 1]), page: random.pick([1, 2, 250]) };
-  const names = alone && threads === undefined ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
+  const names = alone ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
   const published = new Map<string, Published>();
   const erasures: Erasure[] = [];
@@ -139,11 +136,11 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   async function start(name: string): Promise<void> {
     for (;;) {
       if (nodes.has(name)) return;
-      const own = world.life(name, threads?.skewMs() ?? random.int(-SKEW_MS, SKEW_MS));
+      const own = world.life(name, random.int(-SKEW_MS, SKEW_MS));
       try {
         say(`${name} starts`);
         const storage = await (disk ?? (shared as SimShared)).open(own);
-        const node = await startNode(world, own, storage, net, traits, threads === undefined || name === "n1");
+        const node = await startNode(world, own, storage, net, traits);
         if (!own.alive()) return;
         nodes.set(name, node);
         return;
@@ -205,8 +202,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
       say(`the clock of ${name} is stepped`);
       const ms = random.pick([-3_600_000, -2_000, 2_000, 90_000]);
       steps.push({ at: world.now(), ms });
-      if (threads === undefined) own.step(ms);
-      else threads.step(ms);
+      own.step(ms);
     } else if (disk !== undefined) {
       say("the disk is sick");
       disk.sick = random.pick([0.1, 0.9]);

@@ -1,4 +1,4 @@
-// `npm run simulate -- --storage single|filesystem|threads|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
+// `npm run simulate -- --storage single|filesystem|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
 // after the other; ends with 1 when a promise was broken. `--story` tells what happened in each that fails.
 import { parseArgs } from "node:util";
 import { openSimFolder } from "./folder-disk.ts";
@@ -6,7 +6,7 @@ import { openSimRedis } from "./redis-server.ts";
 import { simulate, type SimKind } from "./run-seed.ts";
 import { Violation } from "./violation.ts";
 
-const KINDS: readonly SimKind[] = ["single", "filesystem", "threads", "several", "redis"];
+const KINDS: readonly SimKind[] = ["single", "filesystem", "several", "redis"];
 
 const USAGE = `usage: npm run simulate -- [--storage ${KINDS.join("|")}] [--seeds N] [--from S] [--story]\n`;
 

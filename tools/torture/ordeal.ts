@@ -33,8 +33,6 @@ export interface OrdealOptions {
   readonly without?: readonly string[];
   /** Subscriptions of the kind of event that goes to very many. @default 60 */
   readonly wide?: number;
-  /** Threads of each relay. @default 1 */
-  readonly threads?: number;
   /** What starts a relay. @default the command of this checkout */
   readonly command?: readonly string[];
   /** Whether all receivers but one hang for a while at the end. @default true */
@@ -113,7 +111,6 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
           storage: expression,
           health,
           env,
-          threads: options.threads,
           command: options.command,
         }),
       );

@@ -30,7 +30,6 @@ export interface RelayOptions {
   readonly health: string;
   readonly env?: NodeJS.ProcessEnv;
   /** @default 1 */
-  readonly threads?: number | undefined;
   /** @default that of this checkout */
   readonly command?: readonly string[];
 }
@@ -64,7 +63,6 @@ export default relay.defineRelay({
   dataDir: "./data-${name}",
   server: { port: ${port}, shutdownMs: 3000 },
   storage: relay.${options.storage},
-  threads: ${options.threads ?? 1},
   retry: ${JSON.stringify(RETRY)},
   delivery: { timeoutMs: ${TIMEOUT_MS} },
   subscriptions: { perKey: 1000 },

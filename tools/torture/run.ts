@@ -1,9 +1,8 @@
 // `npm run torture -- [--storage sqlite|filesystem|redis|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N]
-// [--threads N] [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then
+// [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then
 // held against what was promised. Ends with 1 when a promise was broken. The seed makes the choices; what happens between
 // them is up to the machine. `--lanes`: so many relays at once, which share the kills. `--wide`: subscriptions of one kind
-// of event. `--threads`: so many nodes in the process of each relay, on sqlite or filesystem. `--built`: the single
-// executable, which starts twice as fast, is built first.
+// of event. `--built`: the single executable, which starts twice as fast, is built first.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,12 +20,11 @@ interface Given {
   readonly seed: number;
   readonly lanes: number;
   readonly wide: number;
-  readonly threads: number;
   readonly built: boolean;
   readonly json: boolean;
 }
 
-const USAGE = `usage: npm run torture -- [--storage ${STORAGES.join("|")}|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N] [--threads N] [--built] [--json]`;
+const USAGE = `usage: npm run torture -- [--storage ${STORAGES.join("|")}|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N] [--built] [--json]`;
 
 function usage(problem?: string): never {
   if (problem !== undefined) console.error(problem);
@@ -44,7 +42,6 @@ function parsed() {
         seed: { type: "string" },
         lanes: { type: "string", default: "1" },
         wide: { type: "string", default: "60" },
-        threads: { type: "string", default: "1" },
         built: { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
@@ -66,14 +63,10 @@ function given(): Given {
   const seconds = whole(values.seconds);
   const kills = values.kills === undefined ? undefined : whole(values.kills);
   const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : whole(values.seed);
-  const [lanes, wide, threads] = [whole(values.lanes), whole(values.wide), whole(values.threads)];
-  const wrong =
-    storages.length === 0 ||
-    lanes === 0 ||
-    threads === 0 ||
-    [seconds, kills ?? 0, seed, lanes, wide, threads].some(Number.isNaN);
+  const [lanes, wide] = [whole(values.lanes), whole(values.wide)];
+  const wrong = storages.length === 0 || lanes === 0 || [seconds, kills ?? 0, seed, lanes, wide].some(Number.isNaN);
   if (wrong) usage();
-  return { storages, seconds, kills, seed, lanes, wide, threads, built: values.built, json: values.json };
+  return { storages, seconds, kills, seed, lanes, wide, built: values.built, json: values.json };
 }
 
 function rows(one: Ordeal): readonly (readonly [string, string | number])[] {
@@ -105,7 +98,7 @@ function rows(one: Ordeal): readonly (readonly [string, string | number])[] {
   ];
 }
 
-const { storages, seconds, kills, seed, lanes, wide, threads, built, json } = given();
+const { storages, seconds, kills, seed, lanes, wide, built, json } = given();
 console.error(`torture: seed ${seed}`);
 // Once: enough is enough, and now the verdict. Twice: at once.
 const enough = new AbortController();
@@ -128,7 +121,6 @@ for (const storage of storages) {
       kills: own,
       seed: seed + lane,
       wide,
-      threads,
       command,
       say,
       signal: enough.signal,

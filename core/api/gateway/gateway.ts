@@ -18,7 +18,7 @@ import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPat
 import { checkBody, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
 import { createLoopCheck } from "./refuse-loop.ts";
-import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
+import { createUpstreamRest } from "./rest.ts";
 import { type Answering, createUpstream, type Upstream, type UpstreamOptions } from "./upstream.ts";
 import { envelope, GO_SLOWER, problemOf } from "../http/reply.ts";
 
@@ -28,7 +28,6 @@ export interface GatewayDeps {
   /** Left out, only `GET /v1/health` answers, for the relay itself. */
   readonly upstream?: (Omit<UpstreamOptions, "clock"> & { readonly keyHeader: string }) | undefined;
   readonly limits: Pick<Limiter, "check">;
-  readonly rest?: UpstreamRest | undefined;
   /** Proxies in front of the relay. Their `X-Forwarded-Proto` and `-Host` are taken as true. */
   readonly trustedProxies: readonly string[];
   /** Names the relay in `Via`: the same on all of its nodes, and on no other relay. @default "relaybox" */
@@ -54,13 +53,13 @@ const WAIT_MAX_S = 300;
 const NOT_CONFIGURED_S = 60;
 
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { clock, limits } = deps;
+  const { clock, limits, name = "relaybox" } = deps;
   const keyHeader = (deps.upstream?.keyHeader ?? "x-api-key").toLowerCase();
   const trusted = createTrust(deps.trustedProxies);
   const routes = gatewayRoutes(deps.rows);
   const find = createFindRoute(routes);
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
-  const { rest = createUpstreamRest(clock), name = "relaybox" } = deps;
+  const rest = createUpstreamRest(clock);
   const refuseLoop = createLoopCheck(name, deps);
   const logFailure = createFailureLog(deps);
   const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);

@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 /** Most rows and keys that are remembered; the oldest one is forgotten first. */
 const HELD = 10_000;
 
-export interface UpstreamRest {
+interface UpstreamRest {
   /** The time that is left for this row and key, ms; 0 when there is none. */
   leftMs(row: string, key: string): number;
   /** After a 429: stops requests of this row and key. */

@@ -3,12 +3,9 @@ import { flushCompileCache } from "node:module";
 import { keepHeapTidy } from "../../runtime/v8-settings.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Log } from "../../ports/plugin.ts";
-import type { Relay, SetupContext } from "../../runtime/compose/compose.ts";
-import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import { type Command, CONFIG_OPTIONS } from "../support/command.ts";
-import { EX_SOFTWARE, EX_TEMPFAIL, withExitCode } from "../support/exit.ts";
+import { EX_TEMPFAIL, withExitCode } from "../support/exit.ts";
 import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
 import type { StartedBy } from "../support/started-by.ts";
@@ -71,7 +68,7 @@ const TIDY_AFTER_MS = 1_000;
 /**
  * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
  * @param reread reads the config again; without it SIGHUP is ignored
- * @param by how each thread reads the config; without it there is one
+ * @param by how processes that run transforms read the config; without it there are none
  * @throws StartError
  */
 export async function runRelay(
@@ -85,10 +82,10 @@ export async function runRelay(
   const log = createLog(plan.log.level);
   const { transformSpawner } = await import("../support/transform-processes.ts");
   const transforms = by && transformSpawner(by);
-  const parts = { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms };
-  const threads = by === undefined ? 1 : await threadsOf(plan, log);
-  const relay =
-    by === undefined || threads === 1 ? await oneNode(plan, parts) : await severalNodes(plan, threads, parts, by, io);
+  const { threadsGone } = await import("../../../config/warnings.ts");
+  for (const { message } of threadsGone(plan)) log.warn(message);
+  const { composeRelay } = await import("../../runtime/compose/compose.ts");
+  const relay = composeRelay(plan, { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms });
   const runLog = createRunLog(io);
   const asked = Promise.withResolvers<void>();
   let signals = 0;
@@ -141,40 +138,6 @@ export async function runRelay(
     // A log that nobody reads would keep the process.
     void io.clock.sleep(io.clock.now() + STUCK_MS).then(() => void (io.stderr.writableLength > 0 && process.exit()));
   }
-}
-
-/** How many threads run a node: one where the system lets no port be shared. */
-async function threadsOf(plan: Plan, log: Log): Promise<number> {
-  if (plan.threads === 1) return 1;
-  const { canSharePort } = await import("../../runtime/server.ts");
-  if (await canSharePort()) return plan.threads;
-  log.warn("threads: one is started, as this system lets no port be shared", { count: plan.threads });
-  return 1;
-}
-
-async function oneNode(plan: Plan, parts: SetupContext): Promise<Relay> {
-  const { composeRelay } = await import("../../runtime/compose/compose.ts");
-  return composeRelay(plan, parts);
-}
-
-/** This thread supervises, and loads nothing of a node. */
-async function severalNodes(
-  plan: Plan,
-  count: number,
-  parts: Omit<ThreadsDeps, "spawn" | "readable" | "gaveUp">,
-  by: StartedBy,
-  { stderr }: CliEnvironment,
-): Promise<Relay> {
-  const [{ composeThreads }, { threadSpawner }] = await Promise.all([
-    import("../../runtime/threads/supervisor.ts"),
-    import("../support/node-threads.ts"),
-  ]);
-  return composeThreads(plan, count, {
-    ...parts,
-    spawn: threadSpawner(plan, by),
-    readable: stderr.isTTY === true,
-    gaveUp: () => process.exit(EX_SOFTWARE),
-  });
 }
 
 interface Begun {

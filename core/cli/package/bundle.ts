@@ -9,7 +9,6 @@ import { SCRIPT, scriptFile } from "../../api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
 import { PACKAGES_FILE, packPackages } from "../package/plugin-packages.ts";
-import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { optionalLibraries } from "./optional-libraries.ts";
 import { packageAsset } from "../../lib/package-asset.ts";
@@ -53,8 +52,6 @@ export async function bundle(root: string, config: string | undefined): Promise<
     assets[name] = made.code;
     for (const id of made.moduleIds) files.add(id);
   }
-  // A thread that runs a node is started from the text of the program.
-  assets[PROGRAM_FILE] = main.code;
   assets[EMBEDDED] = await packAssets();
   assets[PACKAGES_FILE] = packPackages();
   assets[CONFIG_FILE] = await readFile(join(root, CONFIG_FILE));

@@ -17,10 +17,8 @@ export function entry(root: string, config: string | undefined): Plugin {
     load(id) {
       if (id === ENTRY) {
         const file = (path: string): string => JSON.stringify(join(root, `core/cli/${path}${SUFFIX}`));
-        return `import { isMainThread } from "node:worker_threads";
-import { endWith, main } from ${file("program")};
-if (!isMainThread) import(${file("support/thread-entry")});
-else if (process.argv[2] === "${TRANSFORMS_ARGUMENT}" && process.connected) import(${file("support/transform-entry")});
+        return `import { endWith, main } from ${file("program")};
+if (process.argv[2] === "${TRANSFORMS_ARGUMENT}" && process.connected) import(${file("support/transform-entry")});
 else main(process.argv.slice(2)).then(endWith);`;
       }
       if (id !== join(root, `config/built-in${SUFFIX}`) || config === undefined) return undefined;

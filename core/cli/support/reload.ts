@@ -19,19 +19,19 @@ type Effective = Reloadable & Readonly<Record<string, unknown>>;
 export function effective(plan: Plan): Effective {
   const { dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature } =
     plan;
-  const { subscriptions, intake, log, gateway, jobs, dashboard, threads, storage, sources, transports, auth } = plan;
+  const { subscriptions, intake, log, gateway, jobs, dashboard, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
   const { transformLimits, transforms, observers } = plan;
   return {
     ...{ dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature },
     ...{ transforms: Object.keys(transforms), transformLimits, observers: names(observers) },
-    ...{ subscriptions, intake, log, gateway, jobs, dashboard, threads },
+    ...{ subscriptions, intake, log, gateway, jobs, dashboard },
     ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
   };
 }
 
 /** Parts of a plan that may change while the relay runs. */
-export const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "eventTypes", "transforms", "log"]);
+const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "eventTypes", "transforms", "log"]);
 
 /** Set for the process that reads the config again: it then prints digests of what may hold secrets, made with this. */
 export const DIGEST_KEY = "RELAY_DIGEST_KEY";

@@ -1,4 +1,4 @@
-/** How the process was started: what its threads and processes need to read the same config. */
+/** How the process was started: what the processes that it starts need to read the same config. */
 import type { Settings } from "../../../config/environment.ts";
 
 /** How the process was started. */

@@ -7,7 +7,6 @@ import { createJobs } from "../jobs.ts";
 import { createLifecycle, type Lifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin/start.ts";
 import { listen, type Listening } from "../server.ts";
-import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
 import { createTransforms, type Transforms } from "../transforms/transforms.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
 import { composeGateway } from "./gateway.ts";
@@ -16,11 +15,9 @@ import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts } from "./open-ports.ts";
 import { composePath, type DeliveryPath } from "./path.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
-import { pluginParts, readiness as readParts } from "./readiness.ts";
+import { readiness as readParts } from "./readiness.ts";
 import { composeServed } from "./routes.ts";
 import type { SetupContext } from "./surroundings.ts";
-
-export type { SetupContext } from "./surroundings.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -31,20 +28,14 @@ export interface Relay {
   readonly reload: Reload;
 }
 
-/** A relay of one node, which may be one of several in its process. */
-export interface NodeRelay extends Relay {
-  /** What this node tells the others of itself. */
-  threadBeat(): ThreadBeat;
-}
-
-export interface Started {
+interface Started {
   readonly url: string;
   /** Key files made at this start, by path: to be shown once. */
   readonly made: readonly string[];
 }
 
-export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
-  const { clock, log, thread } = around;
+export function composeRelay(plan: Plan, around: SetupContext): Relay {
+  const { clock, log } = around;
   const opening = createPorts(plan, around);
   let current: Built | undefined;
   let listening: Listening | undefined;
@@ -68,7 +59,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     {
       name: "server",
       async start() {
-        listening = await listen(createApp(built().app), plan.server, {}, thread !== undefined);
+        listening = await listen(createApp(built().app), plan.server);
       },
       async stop(graceMs) {
         await listening?.close(graceMs / 4);
@@ -80,7 +71,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       share: 1 / 4,
       start: () => startSources(plan, built()),
       async stop(graceMs) {
-        await Promise.all(built().ports.sources.map(async (source) => source?.stop(graceMs * 0.9)));
+        await Promise.all(built().ports.sources.map((source) => source.stop(graceMs * 0.9)));
       },
     },
     { name: "jobs", share: 1 / 4, start: () => built().jobs.start(), stop: () => built().jobs.stop() },
@@ -101,10 +92,6 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       return { url: listening.url, made: built().ports.made };
     },
     stop: () => lifecycle.stop(),
-    threadBeat: () => ({
-      underWay: current?.path.dispatcher.underWay() ?? 0,
-      parts: current === undefined ? {} : pluginParts(current.ports, plan),
-    }),
     reload: createReload(reloadable(plan), {
       limiter: () => built().ports.limiter,
       catalogue: () => built().path.catalogue,
@@ -118,16 +105,16 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
 type Built = Awaited<ReturnType<typeof build>>;
 
 async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: Lifecycle["state"]) {
-  const { clock, log, metrics, thread } = around;
+  const { clock, log, metrics } = around;
   const transforms = transformsOf(plan, ports, around);
   const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
-  const surroundings = { ...ports, plan, clock, log, metrics, thread };
+  const surroundings = { ...ports, plan, clock, log, metrics };
   const path = composePath({ ...surroundings, transforms, eventChecks });
   const run = (job: Job, signal: AbortSignal): Promise<number> =>
     job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
   const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
   const gateway = composeGateway(surroundings);
-  const readiness = () => readParts(ports, plan, state(), thread);
+  const readiness = () => readParts(ports, plan, state());
   const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness });
   const app: AppDeps = {
     ...{ ...around, ...served },
@@ -141,17 +128,15 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   return { ports, path, jobs, gateway, app, readiness };
 }
 
-async function startWorker({ ports, path, readiness }: Built, { log, metrics, thread }: SetupContext): Promise<void> {
+async function startWorker({ ports, path, readiness }: Built, { log, metrics }: SetupContext): Promise<void> {
   await ports.limiter.load();
   await path.circuitBreaker.start();
-  if (isFirst(thread)) {
-    await path.sweeper.start();
-    path.eventErasure.start();
-    path.keyErasure.start();
-  }
+  await path.sweeper.start();
+  path.eventErasure.start();
+  path.keyErasure.start();
   path.statsCollector.start();
   path.noticeWatch.start();
-  if (isFirst(thread)) path.notifyTargets.start();
+  path.notifyTargets.start();
   path.cluster.listen();
   path.dispatcher.start();
   refreshGauges({ metrics, path, readiness, dropped: log.dropped });
@@ -180,7 +165,7 @@ async function startSources(plan: Plan, { ports, path }: Built): Promise<void> {
   const durability = Object.getOwnPropertyDescriptor(storage, "durability") as PropertyDescriptor;
   const info = Object.freeze(Object.defineProperty({ admit: publisher.admit }, "durability", durability)) as SourceInfo;
   for (const [i, source] of ports.sources.entries())
-    await startOf(plan.sources[i] as SourcePlugin, async () => source?.start(accept, info), ports.starting);
+    await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.starting);
 }
 
 /** @throws StartError when the config has transforms and nothing here can run them */

@@ -53,7 +53,7 @@ export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, dep
 
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
-  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher" | "gates" | "thread">;
+  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher" | "gates">;
   readonly readiness: ReadParts;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
@@ -67,7 +67,6 @@ const READ_MS = 2_000;
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
   const { plan, clock, storage, dispatcher, gates } = path;
-  if (path.thread === undefined) metrics.gauge("threads", 1);
   // Metrics tell of a storage that never answers, so they do not wait for it.
   const onRead = (read: () => Promise<void>): void =>
     metrics.onRead(async () => void (await within(clock, READ_MS, read())));

@@ -8,7 +8,6 @@ import type { Observer } from "../../ports/observer.ts";
 import type { Log, Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
-import { adoptEverywhere } from "../keys/adopt-everywhere.ts";
 import { loadKeys } from "../keys/keyring.ts";
 import { loadWebhookKeys } from "../keys/webhook-keys.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles } from "../keys/rekey.ts";
@@ -19,7 +18,6 @@ import { createWalls, type Wall } from "../plugin/wall.ts";
 import * as walled from "../plugin/walled.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
-import { isFirst } from "../threads/node-thread.ts";
 import { openSurroundings, type SetupContext } from "./surroundings.ts";
 
 /** Longest start of a plug-in other than the storage, which may have much to repair. */
@@ -62,7 +60,7 @@ function createClosing(clock: Pick<Clock, "monotonic">) {
 }
 
 async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<typeof createClosing>) {
-  const { clock, log, metrics, thread } = around;
+  const { clock, log, metrics } = around;
   const incidents = createIncidents(around);
   const wallOf = createWalls(clock, incidents);
   const { guard, ca, bare, hide, close } = await openSurroundings(plan, around);
@@ -106,19 +104,10 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   checkSchemes(plan, transports);
   const auth = await open(plan.auth, walled.walledAuth);
   closing.plugin(wallOf(plan.auth), () => auth.dispose?.());
-  const others =
-    keyFiles === undefined || thread === undefined ? undefined : await adoptEverywhere(keys, storage, keyFiles);
-  const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
+  const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles });
   closing.add(() => rekey.stop());
-  /** In the order of the plan; `undefined` for one that another thread runs. */
-  const sources: (walled.StoppedSource | undefined)[] = [];
-  for (const plugin of plan.sources) {
-    const source = await open(plugin, walled.walledSource);
-    // Routes are served by every thread; a source without any takes events in once in a process.
-    const here = isFirst(thread) || source.routes !== undefined;
-    if (!here) await source.stop();
-    sources.push(here ? source : undefined);
-  }
+  const sources: walled.StoppedSource[] = [];
+  for (const plugin of plan.sources) sources.push(await open(plugin, walled.walledSource));
   const opened = { guard, ca, storage, keys, webhookKeys, made, limiter, transports, auth, rekey, sources, observers };
   return { ...opened, hide, incidents, starting: pluginStarting };
 }

@@ -16,6 +16,7 @@ import { createTestEvent } from "../../deliver/test-event.ts";
 import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
+import { createFeed } from "../../history/live-feed.ts";
 import { SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
 import { createNotices } from "../../notify/notices.ts";
@@ -49,9 +50,7 @@ import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { ALL_EVENTS, createClusterMessages, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
 import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
-import { isFirst } from "../threads/node-thread.ts";
 import { transforming as createTransforming } from "../transforms/transforms.ts";
-import { composeFeed } from "./live-feed.ts";
 import { acceptedBy, attemptedBy, refusedBy, wrapped } from "./observers.ts";
 import { portsOf, type GivenPorts, type PathPorts } from "./ports.ts";
 import { createCatalogue } from "./reload.ts";
@@ -90,7 +89,7 @@ function composePublish(ports: PathPorts) {
   const recipients = createRecipients(storage);
   const eventCache = createEventCache(storage);
   const handOver = createHandOver({ queue: storage.queue, eventCache });
-  const liveFeed = composeFeed(clock, ports.thread);
+  const liveFeed = createFeed(clock);
   storage.watch((keys) => {
     // What is erased leaves the cache, whichever node erased it.
     const erased = erasedAmong(keys);
@@ -181,7 +180,7 @@ function composeSend(above: Published) {
 
 /** Composes the way from a due delivery to its stored outcome. */
 function composeDeliver(above: Sent) {
-  const { plan, storage, clock, log, metrics, thread, transportOf, eventCache, recipients, subscriptionCache } = above;
+  const { plan, storage, clock, log, metrics, transportOf, eventCache, recipients, subscriptionCache } = above;
   const { handOver, operational, notices, statsCollector, inFlight, transform, cluster, endings, subscriptions } =
     above;
   const { slots, balance } = above;
@@ -207,7 +206,7 @@ function composeDeliver(above: Sent) {
     holdMs,
     mostHeld: MOST_HELD,
     gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
-    rateLimit: createRateLimit(clock, thread?.count).admit,
+    rateLimit: createRateLimit(clock).admit,
     circuitBreaker,
     began: balance.began,
     attempted: attemptedBy(above),
@@ -231,7 +230,7 @@ function composeDeliver(above: Sent) {
 
 /** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */
 function composeRecords(above: Sent) {
-  const { plan, storage, clock, log, metrics, thread, subscriptionCache, recipients } = above;
+  const { plan, storage, clock, log, metrics, subscriptionCache, recipients } = above;
   const { endings, subscriptions, cluster } = above;
   const records = { storage, clock, subscriptionCache, recipients };
   const replay = createReplay({ ...records, endings });
@@ -270,7 +269,6 @@ function composeRecords(above: Sent) {
     noticeWatch: createNoticeWatch({
       ...{ ...base, subscriptionCache, notices: above.notices },
       bounds: plan.notify,
-      first: isFirst(thread),
     }),
     /** Keeps the subscriptions that the config names for the operator. */
     notifyTargets: createNotifyTargets({ ...base, subscriptions, targets: plan.notify.to }),

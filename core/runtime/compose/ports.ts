@@ -15,7 +15,6 @@ import type { Transport } from "../../ports/transport.ts";
 import type { EventCheck } from "../../publish/parse-events.ts";
 import { FANOUT_BOUNDS, type FanoutBounds } from "../../publish/write-event.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
-import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { Transforms } from "../transforms/transforms.ts";
 
 export interface GivenPorts {
@@ -38,8 +37,6 @@ export interface GivenPorts {
   readonly transforms?: Transforms | undefined;
   /** Judges data by the schemas of the config; without it no type is checked. */
   readonly eventChecks?: EventCheck | undefined;
-  /** The place of this node, where the process has several. */
-  readonly thread?: ThreadPlace | undefined;
 }
 
 export interface PathPorts extends GivenPorts {

@@ -3,7 +3,6 @@ import type { HealthPart } from "../../api/resources/health.ts";
 import { within } from "../../lib/within.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Lifecycle } from "../lifecycle.ts";
-import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
 import type { OpenPorts } from "./open-ports.ts";
 
 type Parts = Readonly<Record<string, HealthPart>>;
@@ -30,15 +29,15 @@ function namesOf(kind: string, plugins: readonly { readonly name: string }[]): r
   });
 }
 
-/** The state of each plug-in of this thread that says anything of it, or has failed within the last minute. */
-export function pluginParts(
+/** The state of each plug-in that says anything of it, or has failed within the last minute. */
+function pluginParts(
   { sources, transports, hide, incidents }: Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents">,
   plan: Pick<Plan, "sources" | "transports" | "server">,
 ): Parts {
   const parts: Record<string, HealthPart> = {};
   const names = partNames(plan);
   for (const [i, port] of [...sources, ...transports].entries()) {
-    if (port?.readiness === undefined) continue;
+    if (port.readiness === undefined) continue;
     const name = names[i] as string;
     const why = port.readiness();
     const needed = plan.server.readyNeeds?.includes(name) ? {} : { required: false };
@@ -59,18 +58,15 @@ export async function readiness(
   ports: OpenPorts,
   plan: Pick<Plan, "sources" | "transports" | "server">,
   state: ReturnType<Lifecycle["state"]>,
-  thread?: ThreadPlace,
 ): Promise<Parts> {
   const { storage, auth } = ports;
   const answers = await within(ports.starting.clock, SOON_MS, storage.status()).catch(() => false);
   const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
-  const own = pluginParts(ports, plan);
   return {
     relay: { ready: state === "running", state },
-    ...(thread && { threads: threadsPart(thread.state()) }),
     storage: answers ? { ready: true } : { ready: false, state: "does not answer" },
     auth: ready,
-    ...(thread === undefined ? own : worstOf([own, thread.state().parts])),
+    ...pluginParts(ports, plan),
   };
 }
 

@@ -13,7 +13,7 @@ export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "eventTypes"
   readonly transforms: readonly string[];
 };
 
-/** What of a plan may change; no function among it, so that it can cross to a thread or a process. */
+/** What of a plan may change; no function among it, so that it can cross to a process. */
 export const reloadable = ({ limits, abuse, events, eventTypes, transforms, log }: Plan): Reloadable => ({
   ...{ limits, abuse, events, eventTypes, log },
   transforms: Object.keys(transforms),

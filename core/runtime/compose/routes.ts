@@ -22,7 +22,6 @@ import type { Auth } from "../../ports/auth.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
-import { threadsPart } from "../threads/node-thread.ts";
 import { servedRoutes } from "./gateway.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
@@ -113,7 +112,7 @@ function originOf({ req }: Call): string {
 
 /** Returns what `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */
 async function relayStatus(
-  { plan, storage, dispatcher, thread }: DeliveryPath,
+  { plan, storage, dispatcher }: DeliveryPath,
   state: ReturnType<Lifecycle["state"]>,
   parts: Awaited<ReturnType<ReadParts>>,
 ): Promise<Readonly<Record<string, unknown>>> {
@@ -128,14 +127,13 @@ async function relayStatus(
       pid: process.pid,
       uptimeMs: Math.round(process.uptime() * 1_000),
       rssBytes: process.memoryUsage.rss(),
-      threads: thread && threadsPart(thread.state()).state,
     },
     parts,
     storage: { name: plan.storage.name, durability: storage.durability, ...usage },
     backlog: {
       waiting,
       leased,
-      underWay: thread?.state().underWay ?? dispatcher.underWay(),
+      underWay: dispatcher.underWay(),
       oldestDueAt: oldestDueAt === undefined ? undefined : isoTime(oldestDueAt),
     },
   };
@@ -147,7 +145,7 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
   const { plan, clock } = path;
   const repeated = plan.signature.headers;
   const own = [...healthRoutes({ clock, readiness }), ...webhookKeyRoutes(path.webhookKeys ?? [])];
-  const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source?.routes ?? [])];
+  const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
   const look = { userAgent: `Relay/${VERSION}`, repeated, assets: assetsOnce() };
   const page = [
     ...(plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, portal: plan.portal !== false, ...look }) : []),
@@ -159,7 +157,7 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
     undescribable({ method, path: at }, error) {
       const owners = [
         { plugin: plan.auth, routes: auth.routes ?? [] },
-        ...sources.map((source, i) => ({ plugin: plan.sources[i], routes: source?.routes ?? [] })),
+        ...sources.map((source, i) => ({ plugin: plan.sources[i], routes: source.routes ?? [] })),
       ];
       const { plugin } =
         owners.find(({ routes }) => routes.some((one) => one.method === method && one.path === at)) ?? {};
@@ -182,7 +180,7 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
   refuseSame([
     { name: "relay", routes: [...relays, ...operations] },
     { name: plan.auth.name, routes: auth.routes },
-    ...sources.map((source, i) => ({ name: plan.sources[i]?.name ?? "", routes: source?.routes })),
+    ...sources.map((source, i) => ({ name: plan.sources[i]?.name ?? "", routes: source.routes })),
   ]);
   return [...fromPlugins, ...relays];
 }

@@ -8,7 +8,6 @@ import { createFetch } from "../fetch.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import type { ContextParts } from "../plugin/context.ts";
 import { createSecretOptions } from "../secret-options.ts";
-import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";
 import { StartError } from "../../model/errors.ts";
 import { makeDurableFolder } from "../../ports/folder.ts";
@@ -18,8 +17,6 @@ export interface SetupContext {
   readonly clock: Clock;
   readonly log: RelayLog;
   readonly metrics: RelayMetrics;
-  /** The place of this node, where the process has several. */
-  readonly thread?: ThreadPlace;
   /** Starts processes for the transforms of the config. Without it a config may have none. */
   readonly transforms?: SpawnTransforms;
   /** Where secret options are read. @default the process's */

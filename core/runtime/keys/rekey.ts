@@ -42,8 +42,6 @@ interface RekeyDeps {
   readonly log: Log;
   /** Where the master key lies in a file; `undefined` where it is given. */
   readonly dataDir: string | undefined;
-  /** Makes the other nodes hold the next key; `undefined` where there are none, or where they are given their keys. */
-  readonly others?: (() => Promise<void>) | undefined;
   /** Longest time that a change which was sealed with the old key takes to be stored, ms. @default 2_000 */
   readonly settleMs?: number;
   /** @default 8_000 */
@@ -54,7 +52,7 @@ interface RekeyDeps {
 const UNHEARD_MS = 60_000;
 
 export function createRekey(deps: RekeyDeps): Rekey {
-  const { keys, storage, auth, clock, log, dataDir, others, settleMs = 2_000, waitMs = 8_000 } = deps;
+  const { keys, storage, auth, clock, log, dataDir, settleMs = 2_000, waitMs = 8_000 } = deps;
   const reseal = createReseal(storage, keys);
   const stopping = new AbortController();
   let running: Promise<Rekeyed> | undefined;
@@ -78,10 +76,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
   async function work(actor: Actor): Promise<Rekeyed> {
     sealed = 0;
     const next = await nextKey();
-    if (next !== undefined) {
-      keys.adopt(next);
-      await others?.();
-    }
+    if (next !== undefined) keys.adopt(next);
     // A secret that was sealed before the key changed may be stored after this pass has read its place.
     for (let clean = 0; clean < 2; clean++) {
       if (clean > 0) await clock.sleep(clock.now() + settleMs, stopping.signal);

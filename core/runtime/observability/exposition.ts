@@ -7,9 +7,8 @@ import { promName } from "./metric-table.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** @param heapUsed bytes, of all threads of the process */
-export function exposition(metrics: ReadonlyMap<string, Cells>, heapUsed: number): string {
-  let text = processMetrics(heapUsed);
+export function exposition(metrics: ReadonlyMap<string, Cells>): string {
+  let text = processMetrics();
   for (const [name, cells] of metrics) {
     const { row } = cells;
     const prom = promName(name, row);
@@ -33,7 +32,7 @@ function histogram(name: string, bounds: readonly number[], { labels, buckets, v
 }
 
 /** Under the names that every Prometheus client uses. */
-function processMetrics(heapUsed: number): string {
+function processMetrics(): string {
   const cpu = process.cpuUsage();
   const memory = process.memoryUsage();
   const one = (name: string, kind: "counter" | "gauge", help: string, value: number): string =>
@@ -41,7 +40,7 @@ function processMetrics(heapUsed: number): string {
   return (
     one("process_cpu_seconds_total", "counter", "CPU time of the process, user and system", secondsOf(cpu)) +
     one("process_resident_memory_bytes", "gauge", "Resident memory", memory.rss) +
-    one("nodejs_heap_size_used_bytes", "gauge", "Heap in use", heapUsed) +
+    one("nodejs_heap_size_used_bytes", "gauge", "Heap in use", memory.heapUsed) +
     one("nodejs_external_memory_bytes", "gauge", "Memory outside the heap", memory.external) +
     one("process_uptime_seconds", "gauge", "Since the process began", process.uptime())
   );

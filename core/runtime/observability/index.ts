@@ -3,7 +3,7 @@
  * A relay makes one of each and hands them to its rooms and plug-ins.
  */
 export { createLog } from "./log.ts";
-export type { ProcessLog, RelayLog } from "./log.ts";
+export type { RelayLog } from "./log.ts";
 export { createMetrics } from "./metrics.ts";
 export { nullMetrics } from "./null-metrics.ts";
-export type { MetricsSnapshot, RelayMetrics } from "./metrics.ts";
+export type { RelayMetrics } from "./metrics.ts";

@@ -9,7 +9,7 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set(
   [
     // who and what
     "requestId eventId type keyId subscriptionId deliveryId attemptId traceId ordinal sub action source",
-    "transport storage plugin kind driver name node job part thread tick version",
+    "transport storage plugin kind driver name node job part tick version",
     // how it went
     "attempt cycle number status statusCode outcome result code reason error fault stage duplicate durability",
     "detail why signal exitCode",

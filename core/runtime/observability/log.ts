@@ -23,8 +23,6 @@ interface LogOptions {
   readonly readable?: boolean;
   /** @default the system's */
   readonly clock?: Clock;
-  /** Takes blocks of lines in place of `dest`: in a thread, whose process writes one log. */
-  readonly write?: (lines: string) => void;
 }
 
 export interface RelayLog extends Log {
@@ -39,12 +37,6 @@ export interface RelayLog extends Log {
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
   dropped(): number;
-}
-
-/** The log of a process that has threads. */
-export interface ProcessLog extends RelayLog {
-  /** Adds whole lines that a thread has made and masked. */
-  addLines(lines: string): void;
 }
 
 /** Beyond this many bytes that wait for a stuck reader, lines are dropped. */
@@ -80,26 +72,17 @@ function writingTo(dest: number | string | undefined): Destination {
   });
 }
 
-/** What the log uses of its stream. */
 type Destination = ReturnType<typeof pino.destination>;
-type Stream = Pick<Destination, "write" | "flush" | "flushSync"> & Partial<Pick<Destination, "on" | "destroy">>;
-
-/** A stream that hands each block on. */
-const handingOn = (write: (lines: string) => void): Stream => ({
-  write: (lines) => (write(lines), true),
-  flush: (done) => done?.(),
-  flushSync: () => undefined,
-});
 
 /** Gathers lines in blocks: the stream would measure all that waits again with each line, which is 39 KB of copies a line. */
-function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
+function inBlocks(stream: Destination, clock: Clock, mask: Mask) {
   let broken = false;
   // The reader has gone: the relay goes on without its log. pino would write again at the exit.
-  stream.on?.("error", () => {
+  stream.on("error", () => {
     broken = true;
-    stream.destroy?.();
+    stream.destroy();
   });
-  stream.on?.("drain", written);
+  stream.on("drain", written);
   let block = "";
   let ticking = false;
   /** The block is full and is passed on at the end of this turn. */
@@ -110,7 +93,7 @@ function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
     const all = block;
     block = "";
     if (all !== "" && !broken) stream.write(mask(all));
-    if (stream.on === undefined || broken) waiting.delete(exiting);
+    if (broken) waiting.delete(exiting);
   }
 
   function written(): void {
@@ -124,7 +107,7 @@ function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
       stream.flushSync();
     } catch {
       // Nobody reads it any more.
-      stream.destroy?.();
+      stream.destroy();
     }
   }
 
@@ -154,8 +137,8 @@ function inBlocks(stream: Stream, clock: Clock, mask: Mask) {
   return { add, pass, isBroken: () => broken };
 }
 
-export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
-  const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
+export function createLog(level: LogLevel = "info", options: LogOptions = {}): RelayLog {
+  const stream = writingTo(options.dest);
   const { clock = systemClock() } = options;
   let hide: Mask | undefined;
   /** Masks what looks like a secret, too. The cheap tests come first: nearly no block has one. */
@@ -165,7 +148,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     return hide === undefined ? shown : hide(shown);
   }
   let dropped = 0;
-  stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
+  stream.on("drop", (block: string) => (dropped += block.split("\n").length - 1));
   const { add, pass, isBroken } = inBlocks(stream, clock, mask);
   const readable = options.readable ?? (options.dest === undefined && process.stderr.isTTY === true);
   const logger = pino(
@@ -188,7 +171,6 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): P
     error: at("error"),
     setLevel: (next) => void (logger.level = next),
     hideWith: (given) => void (hide = given),
-    addLines: add,
     async flush() {
       pass();
       // An error means that the reader has gone: there is nothing left to wait for.

@@ -119,13 +119,6 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     labels: ["plugin", "call"],
     series: 30,
   },
-  threads_replaced: {
-    kind: "counter",
-    help: "Threads that ended by themselves or hung and were replaced, by reason",
-    labels: ["reason"],
-    known: ["died", "hung"],
-    series: 2,
-  },
   spans: {
     kind: "counter",
     help: "Spans of traces, by result: exported or dropped",
@@ -188,7 +181,6 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "1 while subscriptions are paused because a connection of the config is away",
     labels: ["transport"],
   },
-  threads: { kind: "gauge", help: "Threads of this process whose node serves" },
   source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },
   storage_bytes: { kind: "gauge", help: "Bytes that the storage uses, where it can tell cheaply" },
   disk_free_bytes: { kind: "gauge", help: "Bytes that are free where the data folder is" },

@@ -1,28 +1,20 @@
 /** The metrics for Prometheus: counts them by the names of the table, and writes them out when they are read. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../ports/plugin.ts";
-import { Cells, type MetricCell } from "./cells.ts";
+import { Cells } from "./cells.ts";
 import { exposition } from "./exposition.ts";
 import type { MetricDeclaration } from "../../model/metric-declaration.ts";
-import { METRIC_TABLE, PLUGIN_BUCKETS, type MetricRow } from "./metric-table.ts";
+import { METRIC_TABLE, PLUGIN_BUCKETS } from "./metric-table.ts";
 
 export interface RelayMetrics extends Metrics {
   /** Adds metrics of a plug-in. One that is there already is kept as it is. @param declarations without problems */
   declare(declarations: readonly MetricDeclaration[]): void;
   /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
-  /** All metrics as plain data, as `text` would show them now. */
-  snapshot(): Promise<MetricsSnapshot>;
   /** Awaits `refresh` before each reading, for gauges that are read, not counted. One that fails is passed over. */
   onRead(refresh: () => Promise<void> | void): void;
   /** Lets go of the event-loop monitor. May be called twice. */
   dispose(): void;
-}
-
-/** The metrics of one thread, to be added to those of others. */
-export interface MetricsSnapshot {
-  readonly metrics: readonly (readonly [name: string, row: MetricRow, cells: readonly MetricCell[]])[];
-  readonly heapUsed: number;
 }
 
 /** What `text()` answers in: `Content-Type` of `/metrics`. */
@@ -80,14 +72,7 @@ export function createMetrics(): RelayMetrics {
     },
     async text() {
       await refresh();
-      return exposition(metricsByName, process.memoryUsage().heapUsed);
-    },
-    async snapshot() {
-      await refresh();
-      return {
-        metrics: [...metricsByName].map(([name, cells]) => [name, cells.row, [...cells.all()]]),
-        heapUsed: process.memoryUsage().heapUsed,
-      };
+      return exposition(metricsByName);
     },
     onRead: (refresher) => void refreshers.push(refresher),
     dispose: () => void loop.disable(),

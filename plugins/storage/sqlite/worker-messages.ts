@@ -7,7 +7,7 @@ export interface WorkerStart {
 }
 
 /**
- * A batch. `codes` has, for each commit, the number of its changes, then one code per change: the operation (put 1,
+ * A batch, as two flat lists: texts in an array cross to another thread for half of what objects cost. `codes` has, for each commit, the number of its changes, then one code per change: the operation (put 1,
  * delete 2, check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). `texts` has the key, the value
  * of a put, and the text of a condition.
  */

@@ -1,5 +1,4 @@
 /** The main thread's side of the writer: collects commits while a batch is under way, and tells each how it ended. */
-import { flatten } from "../../../core/model/change.ts";
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
@@ -161,6 +160,19 @@ function take(waiting: Waiting[]): { readonly batch: readonly Waiting[]; readonl
     for (; text < texts.length; text++) chars += (texts[text] as string).length;
   }
   return { batch: waiting.splice(0, count), request: { codes, texts } };
+}
+
+/** Appends changes to the lists of a batch. */
+function flatten(changes: readonly Change[], codes: number[], texts: string[]): void {
+  for (const change of changes) {
+    const condition = change.if === undefined ? 0 : change.if === null ? 4 : 8;
+    texts.push(change.key);
+    if (change.op === "put") {
+      texts.push(change.value);
+      codes.push(1 + condition);
+    } else codes.push((change.op === "delete" ? 2 : 3) + condition);
+    if (condition === 8) texts.push(change.if as string);
+  }
 }
 
 function errorOf(answer: WorkerAnswer): Error {

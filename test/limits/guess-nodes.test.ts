@@ -1,4 +1,4 @@
-// Guesses at codes on several nodes or threads at once: together they try no more than one of them would.
+// Guesses at codes on several nodes at once: together they try no more than one of them would.
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import { Problem } from "../../core/model/problem.ts";
