@@ -7,8 +7,10 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY tools/node-runtime tools/node-runtime
 RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY cli cli
 COPY config config
 COPY core core
+COPY dashboard dashboard
 COPY docs/verify.md docs/verify.md
 COPY examples examples
 COPY plugins plugins

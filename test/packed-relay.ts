@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { rolldown, type Plugin } from "rolldown";
-import { trimmed } from "../core/cli/package/pieces.ts";
+import { trimmed } from "../cli/package/pieces.ts";
 
 const root = resolve(import.meta.dirname, "..");
 /** In the checkout, for the libraries that are not bundled. One folder a run, named after its process. */
@@ -15,13 +15,13 @@ const out = join(all, String(process.pid));
 
 /** The command, what a config file imports, and what runs in a thread or a process of its own. */
 const ENTRIES = [
-  ...["core/cli/program", "config/index", "core/signing/verify", "test/conformance/index"],
-  ...["core/cli/support/transform-entry", "core/cli/support/transform-processes", "plugins/storage/sqlite/worker"],
+  ...["cli/program", "config/index", "core/signing/verify", "test/conformance/index"],
+  ...["cli/support/transform-entry", "cli/support/transform-processes", "plugins/storage/sqlite/worker"],
 ];
 /** These look beside themselves for an entry. All others look for files of the checkout. */
 const NEIGHBOURS = new Set([
-  ...["config/module-resolver.ts", "core/cli/support/relay-process.ts"],
-  ...["core/cli/support/transform-processes.ts", "plugins/storage/sqlite/thread.ts"],
+  ...["config/module-resolver.ts", "cli/support/relay-process.ts"],
+  ...["cli/support/transform-processes.ts", "plugins/storage/sqlite/thread.ts"],
 ]);
 
 /** Each file of ours goes on to know where it stands. */
@@ -56,8 +56,8 @@ export async function setup(): Promise<void> {
   });
   await bundle.write({ dir: out, format: "esm", entryFileNames: "[name].js", chunkFileNames: "parts/[hash].js" });
   await bundle.close();
-  const entry = await readFile(join(root, "core/cli/relay.mjs"), "utf8");
-  const command = join(out, "core/cli/relay.mjs");
+  const entry = await readFile(join(root, "cli/relay.mjs"), "utf8");
+  const command = join(out, "cli/relay.mjs");
   await writeFile(command, entry.replace("./program.ts", "./program.js"));
   await writeFile(join(out, "package.json"), '{ "type": "module" }\n');
   process.env["RELAY_TEST_COMMAND"] = command;

@@ -36,10 +36,10 @@ async function nameTypes(): Promise<void> {
 /** What is no module: the command's entry, the config that `relay init` writes, the page's sources, its receivers, the reference's script. */
 async function carry(): Promise<void> {
   await cp(join(root, "relay.config.ts"), join(out, "relay.config.ts"));
-  const entry = await readFile(join(root, "core/cli/relay.mjs"), "utf8");
-  await writeFile(join(out, "core/cli/relay.mjs"), entry.replace("./program.ts", "./program.js"), { mode: 0o755 });
+  const entry = await readFile(join(root, "cli/relay.mjs"), "utf8");
+  await writeFile(join(out, "cli/relay.mjs"), entry.replace("./program.ts", "./program.js"), { mode: 0o755 });
   await cp(join(root, "docs/verify.md"), join(out, "docs/verify.md"));
-  const client = "core/dashboard/client";
+  const client = "dashboard/client";
   await cp(join(root, client), join(out, client), {
     recursive: true,
     filter: (from) => !from.endsWith("tsconfig.json"),

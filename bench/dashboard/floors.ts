@@ -1,7 +1,7 @@
 /** Serves pages that show 25 rows at once: what the browser takes for any page, and for one of the dashboard's size. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { loadAssets } from "../../core/dashboard/assets.ts";
+import { loadAssets } from "../../dashboard/assets.ts";
 
 const ROWS = Array.from({ length: 25 }, (_, i) => `<tr><td>evt_${i}<td>deposit:paid<td>delivered<td>200`).join("");
 const TABLE = `<table><tbody>${ROWS}</table>`;

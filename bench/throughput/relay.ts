@@ -1,6 +1,7 @@
 // The relay under measurement: the real command, in a process of its own, on a folder of its own.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -46,7 +47,8 @@ export interface RelayUnderTest {
 
 export async function prepare(options: RelayOptions): Promise<RelayUnderTest> {
   const { folder, home = HERE, storage = "sqlite()", logLevel = "info" } = options;
-  const command = join(home, "core/cli/relay.mjs");
+  // A checkout from before the command stood beside the core has it inside.
+  const command = ["cli/relay.mjs", "core/cli/relay.mjs"].map((path) => join(home, path)).find(existsSync) ?? "";
   const port = await freePort();
   const config = join(folder, "relay.config.ts");
   await writeFile(join(folder, "ca.pem"), options.ca);

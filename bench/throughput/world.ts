@@ -1,5 +1,5 @@
 /** A relay with one healthy subscription, the receiver behind it and a publisher: what most benches measure in. */
-import { makeAuthority } from "../../core/cli/support/certificates.ts";
+import { makeAuthority } from "../../cli/support/certificates.ts";
 import { KEY_ID } from "./event.ts";
 import type { FromReceiver } from "./messages.ts";
 import { own, start } from "./process.ts";

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bundle } from "../../core/cli/package/bundle.ts";
+import { bundle } from "../../cli/package/bundle.ts";
 import { needs } from "../support/needs.ts";
 import { until } from "../support/until.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -29,7 +29,7 @@ let built: Built;
 
 /** Builds `folder/mine.config.ts`. From a copy of the sources, so that nobody changes them meanwhile. */
 async function build(out: string): Promise<Built> {
-  const args = [join(tree, "core/cli/relay.mjs"), "build", "--config", "mine.config.ts", "--out", out, "--json"];
+  const args = [join(tree, "cli/relay.mjs"), "build", "--config", "mine.config.ts", "--out", out, "--json"];
   const { stdout } = await run(process.execPath, args, { cwd: folder });
   return JSON.parse(stdout) as Built;
 }
@@ -67,7 +67,7 @@ beforeAll(async () => {
   tree = join(folder, "tree");
   relay = join(folder, "relay");
   await mkdir(tree);
-  for (const part of ["core", "plugins", "config", "examples", "package.json", "relay.config.ts"])
+  for (const part of ["core", "plugins", "config", "cli", "dashboard", "examples", "package.json", "relay.config.ts"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   // The dashboard shows the receivers of this page.
   await cp(join(root, "docs/verify.md"), join(tree, "docs/verify.md"));
@@ -328,7 +328,7 @@ describe("relay build", () => {
   it("refuses a config that imports what is not there, and leaves nothing behind", async () => {
     const cwd = await inFolder("broken");
     await writeFile(join(cwd, "relay.config.ts"), `import x from "nowhere-to-be-found";\nexport default x;\n`);
-    const args = [join(tree, "core/cli/relay.mjs"), "build", "--config", "relay.config.ts", "--out", "out/relay"];
+    const args = [join(tree, "cli/relay.mjs"), "build", "--config", "relay.config.ts", "--out", "out/relay"];
     const failed = (await run(process.execPath, args, { cwd }).catch((error: unknown) => error)) as {
       code: number;
       stderr: string;

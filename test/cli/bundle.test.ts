@@ -3,9 +3,9 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { rolldown } from "rolldown";
 import { expect, it } from "vitest";
-import { bundle } from "../../core/cli/package/bundle.ts";
-import { optionalLibraries } from "../../core/cli/package/optional-libraries.ts";
-import { missing } from "../../core/cli/package/pieces.ts";
+import { bundle } from "../../cli/package/bundle.ts";
+import { optionalLibraries } from "../../cli/package/optional-libraries.ts";
+import { missing } from "../../cli/package/pieces.ts";
 import { testFolder } from "../support/folder.ts";
 
 it("a package gives its file for `require` to those who require it", async () => {

@@ -1,7 +1,7 @@
 /** Certificates of one's own satisfy every TLS client, and an authority can be opened again. */
 import { X509Certificate } from "node:crypto";
 import { expect, it } from "vitest";
-import { makeAuthority, openAuthority } from "../../core/cli/support/certificates.ts";
+import { makeAuthority, openAuthority } from "../../cli/support/certificates.ts";
 
 const now = Date.UTC(2026, 10, 20);
 

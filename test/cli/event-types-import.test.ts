@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../config/load.ts";
-import { openApiTypes } from "../../core/cli/import/openapi.ts";
+import { openApiTypes } from "../../cli/import/openapi.ts";
 import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { bodyErrors } from "../../core/cli/import/check.ts";
-import { convoy } from "../../core/cli/import/convoy.ts";
-import { readEntries } from "../../core/cli/import/entries.ts";
-import { ours } from "../../core/cli/import/format.ts";
-import { svix } from "../../core/cli/import/svix.ts";
+import { bodyErrors } from "../../cli/import/check.ts";
+import { convoy } from "../../cli/import/convoy.ts";
+import { readEntries } from "../../cli/import/entries.ts";
+import { ours } from "../../cli/import/format.ts";
+import { svix } from "../../cli/import/svix.ts";
 
 const URL = "https://hooks.example.com/relay";
 

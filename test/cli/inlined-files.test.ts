@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { expect, it } from "vitest";
-import { inlined } from "../../core/cli/package/pieces.ts";
+import { inlined } from "../../cli/package/pieces.ts";
 import { testFolder } from "../support/folder.ts";
 
 it("stands in the bundle as its bytes, byte for byte", async () => {

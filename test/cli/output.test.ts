@@ -1,7 +1,7 @@
 // What a terminal shows: nothing that was received may steer it.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fields, json, parseExact, printable, printableLines, printTable } from "../../core/cli/support/output.ts";
+import { fields, json, parseExact, printable, printableLines, printTable } from "../../cli/support/output.ts";
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u2028\u2029]/;
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { PLUGIN_KINDS } from "../../core/cli/package/plugin-packages.ts";
+import { PLUGIN_KINDS } from "../../cli/package/plugin-packages.ts";
 import { VERSION } from "../../core/model/version.ts";
 import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { makeExecutable } from "../../core/cli/package/executable.ts";
+import { makeExecutable } from "../../cli/package/executable.ts";
 import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 

@@ -38,7 +38,7 @@ describe("the command line", () => {
 
   it.skipIf(!existsSync("/dev/full"))("says 69 and why when its output finds no room", () => {
     const full = openSync("/dev/full", "w");
-    const { status, stderr } = spawnSync(process.execPath, ["core/cli/relay.mjs", "keys"], {
+    const { status, stderr } = spawnSync(process.execPath, ["cli/relay.mjs", "keys"], {
       stdio: ["ignore", full, "pipe"],
       encoding: "utf8",
     });

@@ -60,7 +60,7 @@ describe("origins", () => {
 
 describe("colours", () => {
   it("of the page itself are those of its stylesheet, and can be read", async () => {
-    const css = await readFile(new URL("../../core/dashboard/client/style.css", import.meta.url), "utf8");
+    const css = await readFile(new URL("../../dashboard/client/style.css", import.meta.url), "utf8");
     for (const [i, theme] of (["light", "dark"] as const).entries()) {
       for (const [name, value] of Object.entries(PALETTE[theme])) {
         const both = new RegExp(`--${name}: light-dark\\((.*)\\);`).exec(css)?.[1]?.match(/#[0-9a-f]{6}/g);

@@ -1,7 +1,7 @@
 // The page's modules as one: each keeps its own names, and a form that cannot be joined is told.
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { joinModules } from "../../core/dashboard/join.ts";
+import { joinModules } from "../../dashboard/join.ts";
 
 const joined = (modules: Readonly<Record<string, string>>): Promise<string> =>
   joinModules("main.ts", async (name) => modules[name.replace(".ts", "")] as string);

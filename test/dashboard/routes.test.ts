@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { loadAssets, packAssets } from "../../core/dashboard/assets.ts";
+import { loadAssets, packAssets } from "../../dashboard/assets.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 
 let relay: TestRelay;

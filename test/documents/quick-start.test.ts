@@ -38,7 +38,7 @@ function type(line: string, env: Readonly<Record<string, string>> = {}): Typed {
   const command = line.replace("npm run --silent relay --", 'exec "$NODE" "$RELAY"');
   const child = spawn("sh", ["-c", command], {
     cwd: folder,
-    env: { PATH: process.env["PATH"], NODE: process.execPath, RELAY: join(root, "core/cli/relay.mjs"), ...env },
+    env: { PATH: process.env["PATH"], NODE: process.execPath, RELAY: join(root, "cli/relay.mjs"), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let printed = "";

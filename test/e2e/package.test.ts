@@ -29,7 +29,17 @@ beforeAll(async () => {
   // From a copy of the sources, so that nobody changes them meanwhile.
   const tree = join(folder, "tree");
   await mkdir(tree);
-  const files = ["core", "plugins", "config", "tools", "test/conformance", "package.json", "tsconfig.json"];
+  const files = [
+    "core",
+    "plugins",
+    "config",
+    "cli",
+    "dashboard",
+    "tools",
+    "test/conformance",
+    "package.json",
+    "tsconfig.json",
+  ];
   for (const part of [...files, ...PAGES, "relay.config.ts", "LICENSE", "docs", "deploy", "examples"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));

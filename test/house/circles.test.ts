@@ -9,7 +9,7 @@ const SPECIFIER = /(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"]+\.ts)"/g;
 
 async function importsOf(): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
-  for await (const name of glob("{core,plugins,config}/**/*.ts", { cwd: root })) {
+  for await (const name of glob("{core,plugins,config,cli,dashboard}/**/*.ts", { cwd: root })) {
     const text = await readFile(join(root, name), "utf8");
     const specifiers = [...text.matchAll(SPECIFIER)].map(([, specifier]) => specifier as string);
     found.set(

@@ -89,7 +89,7 @@ describe("docs/glossary.md", () => {
 
 describe("paths in the documents", () => {
   it("are those of files and folders that exist", async () => {
-    const path = /(?<![\w./-])(?:core|plugins|config|test|tools|bench|docs|deploy|examples)\/[\w./-]*/g;
+    const path = /(?<![\w./-])(?:core|cli|dashboard|plugins|config|test|tools|bench|docs|deploy|examples)\/[\w./-]*/g;
     for (const file of documents) {
       for (const [code] of (await read(file)).matchAll(/`[^`\n]+`/g)) {
         for (const [named] of code.matchAll(path)) {

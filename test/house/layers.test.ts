@@ -58,7 +58,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "../guard/connect.ts",
       "../api/app.ts",
       "../runtime/compose.ts",
-      "../cli/start.ts",
+      "../../cli/start.ts",
       "../../plugins/storage/sqlite.ts",
       "../../config/index.ts",
       "../../test/support/clock.ts",
@@ -103,9 +103,15 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     refused: ["../replay/replay.ts", "../subscriptions/delete.ts"],
     passed: ["./marks.ts", "../records/damage.ts"],
   },
-  "core/cli/commands/planted.ts": {
-    refused: ["../../publish/accept.ts", "../../deliver/send.ts", "../../records/damage.ts"],
-    passed: ["../../maintenance/backup.ts", "../../runtime/server.ts"],
+  "cli/commands/planted.ts": {
+    refused: [
+      "../../core/publish/accept.ts",
+      "../../core/deliver/send.ts",
+      "../../core/records/damage.ts",
+      "../../core/runtime/server.ts",
+      "../../core/runtime/compose/compose.ts",
+    ],
+    passed: ["../../core/maintenance/backup.ts", "../../core/runtime/index.ts", "../../core/runtime/offline.ts"],
   },
   "core/signing/planted.ts": {
     refused: ["../publish/accept.ts", "../guard/url.ts"],
@@ -116,8 +122,8 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   "core/api/planted.ts": {
     refused: [
       "../runtime/compose.ts",
-      "../cli/start.ts",
-      "../dashboard/pages.ts",
+      "../../cli/start.ts",
+      "../../dashboard/pages.ts",
       "../../plugins/auth/jwt.ts",
       "../../config/defaults.ts",
       "../../test/support/x.ts",
@@ -131,29 +137,31 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
       "../../runtime/compose.ts",
       "../../../plugins/auth/jwt.ts",
       "../../../config/defaults.ts",
-      "../../cli/x.ts",
+      "../../../cli/x.ts",
     ],
     passed: ["../../publish/accept.ts", "../answer.ts"],
   },
-  "core/dashboard/client/planted.ts": {
-    refused: ["../../api/resources/shapes.ts", "../../publish/accept.ts"],
+  "dashboard/client/planted.ts": {
+    refused: ["../../core/api/resources/shapes.ts", "../../core/publish/accept.ts"],
     passed: ["./dom.ts", "preact"],
   },
   // Only `import type` passes there.
-  "core/dashboard/client/shapes.ts": { refused: ["../../api/resources/shapes.ts"], passed: ["zod"] },
-  "core/dashboard/planted.ts": {
+  "dashboard/client/shapes.ts": { refused: ["../../core/api/resources/shapes.ts"], passed: ["zod"] },
+  "dashboard/planted.ts": {
     refused: [
-      "../publish/accept.ts",
-      "../runtime/compose.ts",
-      "../../plugins/auth/jwt.ts",
-      "../../config/index.ts",
+      "../core/publish/accept.ts",
+      "../core/runtime/index.ts",
+      "../plugins/auth/jwt.ts",
+      "../config/index.ts",
+      "../cli/program.ts",
       "pino",
     ],
-    passed: ["./view.ts", "preact", "../lib/within.ts", "../ports/plugin.ts"],
+    passed: ["./view.ts", "preact", "../core/lib/within.ts", "../core/ports/plugin.ts"],
   },
   "core/runtime/planted.ts": {
     refused: [
-      "../cli/start.ts",
+      "../../cli/start.ts",
+      "../../dashboard/pages.ts",
       "../../config/load.ts",
       "../../plugins/storage/sqlite.ts",
       "relaybox",
@@ -161,9 +169,9 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     ],
     passed: ["../api/app.ts", "../publish/accept.ts", "tsyringe", "listhen", "pino"],
   },
-  "core/cli/planted.ts": {
-    refused: ["../../plugins/storage/sqlite.ts", "../../test/support/x.ts", "tsyringe"],
-    passed: ["../runtime/compose.ts", "../../config/load.ts", "cac", "ofetch"],
+  "cli/planted.ts": {
+    refused: ["../plugins/storage/sqlite.ts", "../core/runtime/server.ts", "../test/support/x.ts", "tsyringe"],
+    passed: ["../core/runtime/index.ts", "../dashboard/pages.ts", "../config/load.ts", "cac", "ofetch"],
   },
   "plugins/storage/planted.ts": {
     refused: [

@@ -25,7 +25,7 @@ const DOORS: Readonly<Record<string, string>> = {
   relaybox: "config/index.ts",
   "relaybox/verify": "core/signing/verify.ts",
   "relaybox/conformance": "test/conformance/index.ts",
-  "the executable's module resolver": "core/cli/package/embedded-modules.ts",
+  "the executable's module resolver": "cli/package/embedded-modules.ts",
 };
 
 /** Measures what git knows or would add, so nothing that a build makes. */

@@ -1,9 +1,9 @@
 /** One throw-away authority per test process, and certificates of it. */
-import { makeAuthority } from "../../core/cli/support/certificates.ts";
-import type { Authority, KeyPair, Validity } from "../../core/cli/support/certificates.ts";
+import { makeAuthority } from "../../cli/support/certificates.ts";
+import type { Authority, KeyPair, Validity } from "../../cli/support/certificates.ts";
 
-export type { Authority, KeyPair } from "../../core/cli/support/certificates.ts";
-export { makeAuthority } from "../../core/cli/support/certificates.ts";
+export type { Authority, KeyPair } from "../../cli/support/certificates.ts";
+export { makeAuthority } from "../../cli/support/certificates.ts";
 
 let shared: Promise<Authority> | undefined;
 let loopback: Promise<KeyPair> | undefined;

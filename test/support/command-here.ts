@@ -4,7 +4,7 @@
  * `command.ts` is for. A config file is read once: one that changes needs a process, or another name.
  */
 import { PassThrough, Readable } from "node:stream";
-import { main } from "../../core/cli/program.ts";
+import { main } from "../../cli/program.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import type { Ran, RunOptions } from "./command.ts";

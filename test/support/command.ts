@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 /** The command's file: the bundle of `test/packed-relay.ts`; outside of tests the checkout's own. */
 export const ENTRY =
-  process.env["RELAY_TEST_COMMAND"] ?? fileURLToPath(new URL("../../core/cli/relay.mjs", import.meta.url));
+  process.env["RELAY_TEST_COMMAND"] ?? fileURLToPath(new URL("../../cli/relay.mjs", import.meta.url));
 
 export interface Ran {
   readonly code: number | string;

@@ -11,6 +11,7 @@ import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
 import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
+import { pages } from "../../dashboard/pages.ts";
 import { testAuthority } from "./certificates.ts";
 import { quickAccounts } from "./quick-accounts.ts";
 
@@ -84,7 +85,7 @@ export async function startRelay(
     },
   );
   const metrics = createMetrics();
-  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics, transforms });
+  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics, transforms, pages });
   const { url } = await relay.start();
   const agent = new Agent();
   const keys = makeKeys(TEST_KEYS);

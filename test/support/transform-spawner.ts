@@ -9,7 +9,7 @@ export async function transformSpawner(cwd: string): Promise<SpawnTransforms> {
   const cli = dirname(ENTRY);
   const packed = (await import(
     pathToFileURL(join(cli, "support/transform-processes.js")).href
-  )) as typeof import("../../core/cli/support/transform-processes.ts");
+  )) as typeof import("../../cli/support/transform-processes.ts");
   // Where the command that is started from the bundle keeps its compiled code.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(cli, "../../node_modules/.cache/relay") };
   return packed.transformSpawner({ flags: {}, env, cwd });

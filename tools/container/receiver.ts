@@ -1,7 +1,7 @@
 // A receiver on this machine for what the container delivers: TLS, signature checked, deliveries waited for by event id.
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { makeAuthority } from "../../core/cli/support/certificates.ts";
+import { makeAuthority } from "../../cli/support/certificates.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 
 export interface Receiver {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { makeAuthority } from "../../core/cli/support/certificates.ts";
+import { makeAuthority } from "../../cli/support/certificates.ts";
 import type { Random } from "./random.ts";
 import { TIMEOUT_MS } from "./relay.ts";
 import { makeSubject, MOODS, signatureFault, type Entry, type Mood, type Subject } from "./subject.ts";

@@ -6,7 +6,7 @@ import { freePort } from "../free-port.ts";
 import { sleep, start, type Started } from "./process.ts";
 
 /** The command of this checkout. */
-export const COMMAND = [process.execPath, resolve(import.meta.dirname, "../../core/cli/relay.mjs")] as const;
+export const COMMAND = [process.execPath, resolve(import.meta.dirname, "../../cli/relay.mjs")] as const;
 const START_MS = 30_000;
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 /** Deadline of an attempt, ms. */

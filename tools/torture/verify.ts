@@ -1,8 +1,8 @@
 // Whether the relay kept its word: its records against the publisher's ledger and the receivers' books.
 import { createHash } from "node:crypto";
 import { loadConfig } from "../../config/load.ts";
-import { processEnvironment } from "../../core/cli/support/environment.ts";
-import { openStorage } from "../../core/cli/support/offline.ts";
+import { processEnvironment } from "../../cli/support/environment.ts";
+import { openStorage } from "../../cli/support/offline.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { verifyStorage, type Verification } from "../../core/maintenance/verify-storage.ts";

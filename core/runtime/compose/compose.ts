@@ -115,7 +115,8 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
   const gateway = composeGateway(surroundings);
   const readiness = () => readParts(ports, plan, state());
-  const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness });
+  const { pages } = around;
+  const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness, pages });
   const app: AppDeps = {
     ...{ ...around, ...served },
     limits: ports.limiter,

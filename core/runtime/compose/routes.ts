@@ -10,9 +10,6 @@ import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import type { PortalOffer } from "../../api/resources/portal-links.ts";
 import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
-import { assetsOnce } from "../../dashboard/assets.ts";
-import { portalRoutes } from "../../dashboard/portal.ts";
-import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { StartError } from "../../model/errors.ts";
 import { isLoopbackHost } from "../../lib/loopback.ts";
 import { sameRoute } from "../../lib/route-name.ts";
@@ -28,6 +25,7 @@ import { wrapped } from "./observers.ts";
 import type { OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./path.ts";
 import type { ReadParts } from "./readiness.ts";
+import type { SetupContext } from "./surroundings.ts";
 
 interface ServedParts {
   readonly ports: OpenPorts;
@@ -37,6 +35,7 @@ interface ServedParts {
   readonly metrics: Pick<RelayMetrics, "text">;
   readonly state: Lifecycle["state"];
   readonly readiness: ReadParts;
+  readonly pages: SetupContext["pages"];
 }
 
 /**
@@ -140,17 +139,13 @@ async function relayStatus(
 }
 
 function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyOperation[]): readonly Route[] {
-  const { ports, path, gateway, metrics, readiness } = parts;
+  const { ports, path, gateway, metrics, readiness, pages } = parts;
   const { sources } = ports;
   const { plan, clock } = path;
   const repeated = plan.signature.headers;
   const own = [...healthRoutes({ clock, readiness }), ...webhookKeyRoutes(path.webhookKeys ?? [])];
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
-  const look = { userAgent: `Relay/${VERSION}`, repeated, assets: assetsOnce() };
-  const page = [
-    ...(plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, portal: plan.portal !== false, ...look }) : []),
-    ...(plan.portal ? portalRoutes(plan.portal, look) : []),
-  ];
+  const page = pages?.(plan, auth.firstRun) ?? [];
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],

@@ -1,9 +1,10 @@
 /** What plug-ins are handed before there are keys and limits: the way out, secret options, the folders. */
 import { readFile } from "node:fs/promises";
 import { createGuard } from "../../guard/index.ts";
+import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Keys } from "../../ports/plugin.ts";
+import type { Keys, Route } from "../../ports/plugin.ts";
 import { createFetch } from "../fetch.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import type { ContextParts } from "../plugin/context.ts";
@@ -19,6 +20,8 @@ export interface SetupContext {
   readonly metrics: RelayMetrics;
   /** Starts processes for the transforms of the config. Without it a config may have none. */
   readonly transforms?: SpawnTransforms;
+  /** Makes the routes of the pages that the config asks for. @default there are none */
+  readonly pages?: (plan: Plan, firstRun: Auth["firstRun"]) => readonly Route[];
   /** Where secret options are read. @default the process's */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }

@@ -1,0 +1,121 @@
+/** `relay dev`: a relay, a receiver and a subscription for a developer's desk, with an event for each saved JSON file. */
+import { isUtf8 } from "node:buffer";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
+import { systemReason } from "../../core/lib/system-error.ts";
+import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
+import type { Command } from "../support/command.ts";
+import type { CliEnvironment } from "../support/environment.ts";
+import { EX_OK, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { printable, printableLines } from "../support/output.ts";
+import { stopAsked } from "../support/stop-asked.ts";
+import { DEV_KEY, openDesk, type Desk } from "../dev/desk.ts";
+import { forward, readTarget } from "../dev/forward.ts";
+import { publicationOf } from "../dev/publication.ts";
+import { savedFiles, type SavedFile } from "../dev/saved-files.ts";
+
+const dev: Command = {
+  usage: "dev [folder]",
+  about: "run a relay and a receiver on this desk, and publish each JSON file that is saved in a folder (events)",
+  options: [
+    { flags: "--to <url>", about: "pass deliveries on to your own server, such as http://localhost:3000/hook" },
+    {
+      flags: "--status <codes>",
+      about: "without --to: what to answer in turn, such as 500,200; the last one stays (200)",
+      many: true,
+    },
+    { flags: "--port <port>", about: "port of the relay, 0 for any free one (8080)" },
+    { flags: "--dir <folder>", about: "where the relay keeps its data (.relay-dev)" },
+    { flags: "--json", about: "print each delivery as a line of JSON" },
+  ],
+  examples: ["relay dev", "relay dev payloads --to http://localhost:3000/webhooks"],
+  async run(given, io) {
+    const to = given.text("to");
+    const target = to === undefined ? undefined : readTarget(to);
+    const statuses = readStatuses(given.list("status") ?? ["200"]);
+    let answered = 0;
+    const desk = await openDesk(
+      {
+        folder: resolve(io.cwd, given.text("dir") ?? ".relay-dev"),
+        port: given.whole("port", 0, 65_535) ?? 8080,
+        answer: (arrival) =>
+          target === undefined
+            ? (statuses[Math.min(answered++, statuses.length - 1)] as number)
+            : forward(target, arrival, io),
+        arrived: (arrival, status) =>
+          io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
+      },
+      io,
+    );
+    const over = new AbortController();
+    try {
+      const folder = resolve(io.cwd, given.args[0] ?? "events");
+      await prepareFolder(folder, io);
+      const saves = await savedFiles(folder, io.clock, over.signal).catch((error: Error) => {
+        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${systemReason(error)}`, { cause: error });
+      });
+      tell(desk, folder, io);
+      const publishing = publishSaved(desk, folder, saves, io);
+      const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
+      if (typeof ended === "string") throw new ExitError(EX_UNAVAILABLE, ended);
+      return EX_OK;
+    } finally {
+      over.abort();
+      await desk.close();
+    }
+  },
+};
+
+/** Makes the folder with one event to begin with. */
+async function prepareFolder(folder: string, io: CliEnvironment): Promise<void> {
+  if (existsSync(folder)) return;
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "order.created.json"), `{\n  "order": 1001,\n  "total": 12.50\n}\n`);
+  } catch (error) {
+    throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${systemReason(error)}`);
+  }
+  io.say(`relay: made ${folder} with order.created.json`);
+}
+
+function tell({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd }: CliEnvironment): void {
+  say(`relay: the relay is at ${relayUrl}, its dashboard at ${relayUrl}/developers`);
+  say(`relay: save a JSON file in ${relative(cwd, folder) || "."} to publish it: its name is the event type`);
+  say(`relay: or: curl ${relayUrl}/events -H "Authorization: Bearer $(cat ${relative(cwd, tokenFile)})" \\`);
+  say(`         --json '{"type":"order.created","keyId":"${DEV_KEY}","data":{}}'`);
+  say(`relay: deliveries are signed with ${secret}`);
+}
+
+/**
+ * Publishes what is saved until the folder is no longer watched. A file that cannot be published is named, and the next one
+ * awaited. @returns why it ended where nobody asked for it
+ */
+async function publishSaved(
+  desk: Desk,
+  folder: string,
+  saves: AsyncIterable<SavedFile>,
+  io: CliEnvironment,
+): Promise<string | void> {
+  try {
+    for await (const file of saves) await publish(desk, file, io);
+  } catch (error) {
+    return `${folder} cannot be watched: ${systemReason(error)}`;
+  }
+}
+
+async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvironment): Promise<void> {
+  try {
+    if (!isUtf8(bytes)) throw new Error("it is not UTF-8");
+    const text = new TextDecoder().decode(bytes);
+    const { id, deliveries } = await desk.publish(publicationOf(name, text, DEV_KEY));
+    say(
+      `relay: published ${printable(name)} as ${printable(id)}, ${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,
+    );
+  } catch (error) {
+    const why = error instanceof SyntaxError ? `it is no JSON (${error.message})` : (error as Error).message;
+    say(`relay: ${printable(name)} is not published: ${printableLines(why)}`);
+  }
+}
+
+export const commands: readonly Command[] = [dev];

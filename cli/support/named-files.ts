@@ -1,0 +1,91 @@
+/** Reads and writes what a command line names: files, stdin, and secrets in a file or the environment. */
+import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { systemReason } from "../../core/lib/system-error.ts";
+import type { CliEnvironment } from "./environment.ts";
+import { EX_REFUSED, ExitError, usage } from "./exit.ts";
+
+const ENVIRONMENT = "env:";
+const MIB = 1_048_576;
+
+/** The file of an argument, or stdin for `-`. @throws ExitError 64 also when it is larger than so many MiB */
+export async function readArgument(file: string, mostMiB: number, { cwd, stdin }: CliEnvironment): Promise<string> {
+  try {
+    const input = file === "-" ? stdin : createReadStream(resolve(cwd, file));
+    return (await readWhole(input, mostMiB, "the file")).toString("utf8");
+  } catch (error) {
+    throw error instanceof ExitError ? error : unreadable("the file", error, file);
+  }
+}
+
+/** @param what names it in the error. @throws ExitError 64 as soon as more than so many MiB have come */
+export async function readWhole(input: AsyncIterable<Buffer>, mostMiB: number, what: string): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of input) {
+    size += part.length;
+    if (size > mostMiB * MIB) throw usage(`${what} is larger than ${mostMiB} MiB`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+/** The bytes of a file that an option names. @throws ExitError 64 */
+export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEnvironment, "cwd">): Buffer {
+  try {
+    return readFileSync(resolve(cwd, file));
+  } catch (error) {
+    throw unreadable(`--${option} names a file that`, error, file);
+  }
+}
+
+/**
+ * The text of `@file`, of stdin for `-`, or of `env:NAME`. A secret itself is no argument, because every user of the machine
+ * can read the arguments of a process, and a shell keeps them in its history. Errors never repeat what was given.
+ * @throws ExitError 64
+ */
+export async function readSecretText(option: string, from: string, io: CliEnvironment): Promise<string> {
+  if (from === "-") return (await readWhole(io.stdin, 1, `--${option}`)).toString("utf8");
+  if (from.startsWith(ENVIRONMENT)) {
+    const value = io.env[from.slice(ENVIRONMENT.length)];
+    if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
+    return value;
+  }
+  if (!from.startsWith("@"))
+    throw usage(`--${option} takes @file, - for stdin, or env:NAME: others can read the arguments of a command`);
+  try {
+    return readFileSync(resolve(io.cwd, from.slice(1)), "utf8");
+  } catch (error) {
+    throw unreadable(`--${option} names a file that`, error);
+  }
+}
+
+export function unreadable(what: string, error: unknown, file?: string): ExitError {
+  const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+  return usage(`${what} cannot be read (${code})${file === undefined ? "" : `: ${file}`}`);
+}
+
+/** Writes a file that is not there yet, or replaces it by `--force`. @throws ExitError 1 */
+export function writeNewFile(file: string, text: string, force: boolean): void {
+  try {
+    writeFileSync(file, text, { flag: force ? "w" : "wx" });
+  } catch (error) {
+    if (isFolder(file)) throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code === "EEXIST")
+      throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
+    throw unwritable(file, error);
+  }
+}
+
+/** False also for what this user may not look at. */
+function isFolder(file: string): boolean {
+  try {
+    return statSync(file).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** Nothing can be written there, for the reason that the system gave. Exit code 1. */
+export const unwritable = (file: string, error: unknown): ExitError =>
+  new ExitError(EX_REFUSED, `${file} cannot be written: ${systemReason(error)}`, { cause: error });
