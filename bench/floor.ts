@@ -29,7 +29,10 @@ async function measure(folder: string) {
   say(`${rounds} rounds …`);
   const turns = await inTurns([undefined, ...lanes], rounds, async (lane) => {
     if (lane === undefined) return rawLoop(first.world, seconds);
-    const { eventsPerSecond: perSecond, cpu } = await pass(lane.world, lane.world.running, seconds, { form });
+    const { eventsPerSecond: perSecond, cpu } = await pass(lane.world, lane.world.running, seconds, {
+      form,
+      settle: 1,
+    });
     return { perSecond, cpu };
   });
   for (const { world } of lanes) await world.end();

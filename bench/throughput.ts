@@ -55,11 +55,11 @@ interface Phase {
 
 /** Slow receivers come last: a relay that has met one treats it otherwise for a while. */
 const PHASES: readonly Phase[] = [
-  { name: "full", title: "full speed", turn: { form }, rows: ["delivered", "cpu", "lag"] },
+  { name: "full", title: "full speed", turn: { form, settle: 1 }, rows: ["delivered", "cpu", "lag"] },
   {
     name: "lists",
     title: "lists of 100, 8 connections",
-    turn: { form: "batch", connections: 8 },
+    turn: { form: "batch", connections: 8, settle: 1 },
     bare: false,
     warm: 1,
     rows: ["accepted", "delivered", "lag"],

@@ -18,6 +18,8 @@ const MOSTLY_QUICK = 1 / 4;
 const REMEMBERED = 64;
 /** The part by which a bound is lowered at least, and by which it is raised in a round trip once answers came late. */
 const STEP = 1 / 8;
+/** An answer is late when it takes this much longer than twice as long as the quickest, ms. */
+const LATE_MS = 20;
 /** Most subscriptions that are looked at to find the next of those that wait. */
 const LOOKS = 256;
 /** Time between two measurements of the process's own lag, ms. */
@@ -93,7 +95,8 @@ export function adapt(receiver: Receiver, ms: number, well: boolean, least: numb
     receiver.quickest = Math.max(receiver.quickest, receiver.average);
     receiver.careful = false;
   }
-  const late = receiver.average / (2 * receiver.quickest + 20);
+  const usual = 2 * receiver.quickest;
+  const late = receiver.average / (usual + LATE_MS);
   if (quick && receiver.credit < 0) {
     receiver.credit++;
   } else if (!quick || !well || late > 1) {
@@ -102,7 +105,8 @@ export function adapt(receiver: Receiver, ms: number, well: boolean, least: numb
     receiver.credit = 1 - receiver.held;
     receiver.careful ||= well;
   } else {
-    if (receiver.credit === 0 && receiver.held >= receiver.bound)
+    // More at once than it can use make a quick receiver late by a few ms only.
+    if (receiver.credit === 0 && receiver.held >= receiver.bound && receiver.average <= usual + LATE_MS / 4)
       receiver.credit = Math.ceil(receiver.bound * (receiver.careful ? STEP : 1));
     if (receiver.credit === 0) return;
     receiver.credit--;
