@@ -30,6 +30,15 @@ export async function within(
   }
 }
 
+/** Waits for work that may fail, at most so long: a peer that does not answer must not hold up a stop. Never rejects. */
+export async function endsWithin(clock: Sleeper, ms: number, work: Promise<unknown>): Promise<void> {
+  await within(
+    clock,
+    ms,
+    work.catch(() => undefined),
+  );
+}
+
 /**
  * Resolves as the work does, or to `undefined` once the signal aborts. It leaves nothing behind at the signal, which may
  * outlive thousands of works.

@@ -1,4 +1,5 @@
 /** Runs work that a crash may leave unfinished: at the start, every 30 s, and when it is woken, once at a time. */
+import { every } from "../lib/every.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 
@@ -31,20 +32,13 @@ export function createRounds(deps: {
     return working;
   }
 
-  async function run(): Promise<void> {
-    for (;;) {
-      await round();
-      await clock.sleep(clock.now() + AGAIN_MS, stopping.signal);
-    }
-  }
-
   return {
     wake() {
       if (stopping.signal.aborted) return;
       void (working === undefined ? round() : working.then(round));
     },
     start() {
-      loop ??= run().catch(() => undefined);
+      loop ??= round().then(() => every(clock, AGAIN_MS, round, stopping.signal));
     },
     async stop() {
       stopping.abort(new Error("stopping"));

@@ -1,14 +1,12 @@
 /** The AMQP transport publishes each delivery to an exchange of RabbitMQ and waits for the broker's confirmation. */
 import { checkedUrl, secretUrl } from "../../core/ports/options.ts";
-import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
+import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
+import { AMQP_PACKAGES, AMQP_PROTOCOLS, loadAmqp } from "../brokers/amqp.ts";
 import type { ToAmqpOptions } from "./amqp/transport.ts";
 import { busPlugin } from "./buses/plugin.ts";
-
-const PACKAGES = ["amqplib"];
-const PROTOCOLS = ["amqp:", "amqps:"];
 
 /**
  * Delivers to `amqp:` URLs: `amqp://<name>/deposits/deposits.paid` is the exchange `deposits` with the routing key
@@ -21,14 +19,14 @@ export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =
     scheme: "amqp",
     options,
     rules: {
-      url: secretUrl(PROTOCOLS, true),
+      url: secretUrl(AMQP_PROTOCOLS, true),
       tls: tlsRule(),
     },
-    problems: packageProblems("toAmqp", PACKAGES),
+    problems: packageProblems("toAmqp", AMQP_PACKAGES),
     secrets: { url: options?.url },
     async open(options, context) {
-      const { connect } = await loadPackages("toAmqp", PACKAGES, () => import("amqplib"));
+      const { connect } = await loadAmqp("toAmqp");
       const { openAmqp } = await import("./amqp/transport.ts");
-      return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), PROTOCOLS, true));
+      return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), AMQP_PROTOCOLS, true));
     },
   });

@@ -1,13 +1,12 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
-import { choice, inside, optional, secret, text, texts } from "../../core/ports/options.ts";
-import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
+import { optional, text, texts } from "../../core/ports/options.ts";
+import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
+import { KAFKA_LOGIN, KAFKA_PACKAGES, loadKafka } from "../brokers/kafka.ts";
 import { busPlugin } from "./buses/plugin.ts";
 import type { ToKafkaOptions } from "./kafka/transport.ts";
-
-const PACKAGES = ["@platformatic/kafka"];
 
 /**
  * Delivers to `kafka:` URLs: `kafka://<name>/deposits` is the topic `deposits`, which must exist. Sent with `acks=all`
@@ -21,19 +20,13 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
     rules: {
       brokers: texts('a list of host:port, such as ["kafka:9092"]', /^[^\s/@]+:\d{1,5}$/),
       key: optional(text("keyId, or a path such as data.customer.id", /^(?:keyId|data(?:\.[^.]+)*)$/)),
-      sasl: optional(
-        inside({
-          mechanism: choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-          username: text("text, not empty"),
-          password: secret,
-        }),
-      ),
+      sasl: KAFKA_LOGIN,
       tls: tlsRule(["caFile"]),
     },
-    problems: packageProblems("toKafka", PACKAGES),
+    problems: packageProblems("toKafka", KAFKA_PACKAGES),
     secrets: { "sasl.password": options?.sasl?.password },
     async open(options, context) {
-      const client = await loadPackages("toKafka", PACKAGES, () => import("@platformatic/kafka"));
+      const client = await loadKafka("toKafka");
       const { openKafka } = await import("./kafka/transport.ts");
       return openKafka(options, context, client);
     },

@@ -1,14 +1,12 @@
 /** The NATS transport publishes each delivery to JetStream and waits for the stream's confirmation. */
-import { anything, optional, secret, texts } from "../../core/ports/options.ts";
-import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
+import { anything } from "../../core/ports/options.ts";
+import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
+import { loadNats, NATS_LOGIN, NATS_PACKAGES, natsSecrets, natsServers } from "../brokers/nats.ts";
 import { busPlugin } from "./buses/plugin.ts";
 import type { ToNatsOptions } from "./nats/transport.ts";
-
-const PACKAGES = ["@nats-io/transport-node", "@nats-io/jetstream"];
-const SERVERS = "nats://host:port without a login, or a list of such";
 
 /**
  * Delivers to `nats:` URLs: `nats://<name>/deposits.paid` is the subject `deposits.paid`, which a stream must take. The
@@ -21,23 +19,16 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
     scheme: "nats",
     options,
     rules: {
-      servers: texts(SERVERS, /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/, true),
+      servers: natsServers("nats://host:port without a login, or a list of such"),
       user: anything,
-      password: optional(secret),
-      token: optional(secret),
-      credentials: optional(secret),
+      ...NATS_LOGIN,
       tls: tlsRule(),
     },
-    problems: packageProblems("toNats", PACKAGES),
-    secrets: { password: options?.password, token: options?.token, credentials: options?.credentials },
+    problems: packageProblems("toNats", NATS_PACKAGES),
+    secrets: natsSecrets(options),
     async open(options, context) {
-      const client = await loadPackages("toNats", PACKAGES, async () => {
-        const { connect, credsAuthenticator, headers, errors } = await import("@nats-io/transport-node");
-        const { jetstream, jetstreamManager, JetStreamApiError } = await import("@nats-io/jetstream");
-        const nats = { jetstream, jetstreamManager, JetStreamApiError, errors };
-        return { connect, credsAuthenticator, headers, nats };
-      });
+      const library = await loadNats("toNats");
       const { openNats } = await import("./nats/transport.ts");
-      return openNats(options, context, client);
+      return openNats(options, context, library);
     },
   });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { unlessAborted } from "../../core/lib/within.ts";
 import { connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
 import { createIntake } from "../../plugins/source/messages/intake.ts";
-import { keepConnected } from "../../plugins/source/messages/sessions.ts";
+import { keepConnected } from "../../plugins/brokers/keep-connected.ts";
 import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { desk, paid } from "../support/intake.ts";

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import pg from "pg";
 import { expect, it } from "vitest";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
-import { createConnector } from "../../plugins/source/postgres/client.ts";
+import { createConnector } from "../../plugins/brokers/postgres.ts";
 import { openSource } from "../support/message-plugin.ts";
 import { pacedClock } from "../support/paced-clock.ts";
 

@@ -6,13 +6,13 @@ import type { Poison } from "../messages/message.ts";
  * Resolves when RabbitMQ has confirmed the message, which is in a queue then.
  * @throws RangeError or TypeError when the client cannot write the headers: it never will
  */
-export type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<void>;
+type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<void>;
 
 /**
  * Opens a channel of its own for them, with publisher confirms.
  * @throws Error when the exchange is not there
  */
-export async function deadLetters(
+export async function deadLetterExchangeOf(
   connection: ChannelModel,
   exchange: string,
   { queue, deadLetterRoutingKey = queue }: { readonly queue: string; readonly deadLetterRoutingKey?: string },

@@ -8,7 +8,7 @@ import type { Source } from "../../../core/ports/source.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { MappedEvent, RawMessage } from "../messages/message.ts";
 import { messageText } from "../messages/read.ts";
-import { failureReason } from "../messages/sessions.ts";
+import { failureReason } from "../../brokers/keep-connected.ts";
 
 interface CronEvent extends MappedEvent {
   readonly type: string;

@@ -1,21 +1,16 @@
 /** Sessions with Kafka: each joins the group, takes messages until it fails or the source stops, and leaves the group. */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
+import type { Consumer, Producer } from "@platformatic/kafka";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
-import type { Consumer, ConsumerOptions } from "@platformatic/kafka";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { unlessAborted } from "../../../core/lib/within.ts";
-import {
-  connectedSource,
-  watchBacklog,
-  endsWithin,
-  settleEach,
-  type SessionSurroundings,
-} from "../messages/connected.ts";
+import { endsWithin, unlessAborted } from "../../../core/lib/within.ts";
+import { firstOf, kafkaOptions } from "../../brokers/kafka.ts";
+import { connectedSource, settleEach, watchBacklog, type SessionSurroundings } from "../messages/connected.ts";
+import { createDeadLetters } from "../messages/dead-letters.ts";
 import { createIntake } from "../messages/intake.ts";
-import { readingOf, type MessageOptions, type Settled } from "../messages/message.ts";
+import { readingOf, type MessageOptions, type Poison, type Settled } from "../messages/message.ts";
 import { createClaim, type Claim } from "./claim.ts";
-import { createDeadLetters } from "./dead-letters.ts";
 import { readKafka, type KafkaMessage } from "./message.ts";
 
 export interface FromKafkaOptions extends MessageOptions {
@@ -44,20 +39,24 @@ export interface FromKafkaOptions extends MessageOptions {
 }
 
 type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer" | "Producer">;
+type BytesProducer = Producer<Buffer, Buffer, Buffer, Buffer>;
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 
 const CLOSE_MS = 5_000;
+const DEAD_CLOSE_MS = 2_000;
 /** What is known of the topics is at most so old when an offset is committed. */
 const SEEN_MS = 100;
+/** All replicas in sync have it. */
+const ALL = -1;
 /** Asks Kafka for the first offset of a partition. */
 const EARLIEST = -2n;
 
 export function startKafka(ctx: PluginContext, options: FromKafkaOptions, library: KafkaLibrary): Source {
   const { clock } = ctx;
-  const { topics, from = "earliest", maxInFlight = 1_000 } = options;
+  const { topics, from = "earliest", maxInFlight = 1_000, deadLetterTopic } = options;
   const reading = readingOf(options, "kafka");
   const client = clientOptions(ctx, options);
-  const deadLetters = createDeadLetters(ctx, options, reading.source, () => new library.Producer(client));
+  const dead = deadTopic(ctx, reading.source, deadLetterTopic, () => new library.Producer(client));
   const intake = createIntake<KafkaMessage>(ctx, {
     reading,
     maxInFlight,
@@ -70,7 +69,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     try {
       for (const { message, fate } of settled) {
         if (fate.kind === "returned") continue;
-        if (fate.kind === "poison") await deadLetters.setAside(message, fate);
+        if (fate.kind === "poison") await dead.setAside(message, fate, intake.stopping);
         done.push(message.original);
       }
       await claim.end(done);
@@ -149,13 +148,31 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions, librar
     if (!claim.over && !intake.stopping.aborted) throw new Error("Kafka has ended the stream");
   }
 
-  return connectedSource(intake, clock, session, { close: deadLetters.close });
+  return connectedSource(intake, clock, session, dead);
 }
 
-/** Returns what went wrong first: the client wraps it in the failures of all that it tried. */
-function firstOf(error: unknown): unknown {
-  const { errors } = error as { readonly errors?: readonly unknown[] };
-  return errors === undefined || errors.length === 0 ? error : firstOf(errors[0]);
+/** Sets messages that hold no valid event aside: in a topic of their own, or in the plug-in's own store. */
+function deadTopic(ctx: PluginContext, source: string, topic: string | undefined, connect: () => BytesProducer) {
+  // An offset waits for none: what the topic does not take now is kept here.
+  const dead = createDeadLetters(ctx, source, () => true);
+  let producer: BytesProducer | undefined;
+  return {
+    /** Resolves when the message is kept: only then its offset may be committed. */
+    async setAside(message: KafkaMessage, poison: Poison, ending: AbortSignal): Promise<void> {
+      if (topic === undefined) return dead.keep(message, poison);
+      const { key, value, headers, ...from } = message.original;
+      const place = `${from.topic}/${from.partition}/${from.offset}`;
+      const out = new Map(headers);
+      for (const [name, text] of Object.entries({ code: poison.code, detail: poison.detail, place }))
+        out.set(Buffer.from(`relay-${name}`), Buffer.from(text));
+      const sent = (producer ??= connect());
+      const messages = [{ topic, key, value, headers: out }];
+      await dead.pass(message, poison, () => sent.send({ acks: ALL, messages }), ending);
+    },
+    async close(): Promise<void> {
+      if (producer !== undefined) await endsWithin(ctx.clock, DEAD_CLOSE_MS, producer.close(true));
+    },
+  };
 }
 
 /** Kafka's id of each topic, shortened; empty where the brokers are older than such ids (2.8). */
@@ -179,22 +196,15 @@ async function backlogOf(consumer: BytesConsumer, topics: readonly string[], fro
   return { waiting, partitions };
 }
 
-function clientOptions(
-  { secret }: PluginContext,
-  { brokers, groupId, sasl, tls }: FromKafkaOptions,
-): ConsumerOptions<Buffer, Buffer, Buffer, Buffer> {
-  return {
-    clientId: "relaybox",
-    groupId,
-    bootstrapBrokers: [...brokers],
-    autocommit: false,
-    // A relay that was killed gives up its partitions soon.
-    sessionTimeout: 10_000,
-    heartbeatInterval: 3_000,
-    rebalanceTimeout: 30_000,
-    // The source connects again by itself, and says in /readyz why it cannot.
-    retries: 1,
-    ...(tls !== undefined && { tls }),
-    ...(sasl !== undefined && { sasl: { ...sasl, password: secret("sasl.password") } }),
-  };
-}
+const clientOptions = (ctx: PluginContext, options: FromKafkaOptions) => ({
+  ...kafkaOptions(ctx, options, options.tls),
+  clientId: "relaybox",
+  groupId: options.groupId,
+  autocommit: false,
+  // A relay that was killed gives up its partitions soon.
+  sessionTimeout: 10_000,
+  heartbeatInterval: 3_000,
+  rebalanceTimeout: 30_000,
+  // The source connects again by itself, and says in /readyz why it cannot.
+  retries: 1,
+});

@@ -1,12 +1,13 @@
 /** A source that keeps one session with its broker: what all sources of another system share. */
-import { unlessAborted, within } from "../../../core/lib/within.ts";
+import { every } from "../../../core/lib/every.ts";
+import { endsWithin, unlessAborted } from "../../../core/lib/within.ts";
+import { keepConnected } from "../../brokers/keep-connected.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { BACKLOG } from "./backlog.ts";
 import type { Intake } from "./intake.ts";
 import type { RawMessage, Settled } from "./message.ts";
-import { keepConnected } from "./sessions.ts";
+import { BACKLOG } from "./plugin.ts";
 
 /** Where one session stands in the life of its source. */
 export interface SessionSurroundings {
@@ -71,24 +72,16 @@ export async function watchBacklog(
   over: AbortSignal,
   read: () => Promise<number>,
 ): Promise<void> {
-  while (!over.aborted) {
+  async function look(): Promise<void> {
     // A broker that does not answer must not hold up a stop.
     const waiting = await unlessAborted(
       over,
       read().catch(() => undefined),
     );
     if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
-    await clock.sleep(clock.now() + EVERY_MS, over).catch(() => undefined);
   }
-}
-
-/** Waits for `work`, at most so long: a broker that does not answer must not hold up a stop. A rejection counts as done. */
-export async function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  await within(
-    clock,
-    ms,
-    work.catch(() => undefined),
-  );
+  await look();
+  await every(clock, EVERY_MS, look, over);
 }
 
 /**

@@ -25,6 +25,14 @@ export const MESSAGE: Rules<MessageOptions> = {
   type: mapping("an event type or a function", isEventName),
 };
 
+/** The metric of sources that know how much waits upstream. */
+export const BACKLOG: MetricDeclaration = {
+  name: "relay_source_backlog",
+  type: "gauge",
+  help: "Messages that wait upstream, by source",
+  labels: ["source"],
+};
+
 interface MessageSource<Options extends MessageOptions> {
   /** The name of the source where the options give none. */
   readonly kind: string;

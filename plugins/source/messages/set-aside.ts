@@ -14,7 +14,7 @@ const LONGEST = 64 * 1024;
 /** Reads and deletes so many at once: each may be large. */
 const PAGE = 20;
 
-export interface SetAsideStore {
+interface SetAsideStore {
   /** Resolves when the message is stored with its reason. */
   keep(message: RawMessage, poison: Poison, at: number): Promise<void>;
 }

@@ -1,18 +1,18 @@
 /** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
 import type { Consumer, ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
-import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { tlsPaths, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { TlsFiles } from "../../../core/ports/tls-files.ts";
 import { unlessAborted } from "../../../core/lib/within.ts";
-import { connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
+import { natsOptions, onNats, type NatsLibrary } from "../../brokers/nats.ts";
+import { connectedSource, watchBacklog, type SessionSurroundings } from "../messages/connected.ts";
+import { createDeadLetters } from "../messages/dead-letters.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf, type MessageOptions } from "../messages/message.ts";
-import { setAsideStore } from "../messages/set-aside.ts";
-import { createStuck } from "../messages/stuck.ts";
 import { readNats, type NatsMessage } from "./message.ts";
-import { settlementOn, type NatsLibrary } from "./settle.ts";
+import { settlementOn } from "./settle.ts";
 
 export interface FromNatsOptions extends MessageOptions {
   /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
@@ -42,20 +42,27 @@ export interface FromNatsOptions extends MessageOptions {
   };
 }
 
-const CONNECT_MS = 10_000;
-const CLOSE_MS = 2_000;
 /** Two answers missed, and the connection is lost: a server that hangs is noticed within half a minute. */
 const PING_MS = 10_000;
 /** A fetch ends after this long, also where not as many messages came as it asked for. */
 const FETCH_MS = 30_000;
 
 export function startNats(ctx: PluginContext, options: FromNatsOptions, library: NatsLibrary): Source {
-  const { clock, log } = ctx;
+  const { clock } = ctx;
   const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
-  const connecting = connectionOptions(ctx, options, reading.source, library);
-  const stuck = createStuck(ctx, reading.source);
-  const kept = setAsideStore(ctx.storage, reading.source);
+  const connecting = {
+    ...natsOptions(ctx, options, library, reading.source),
+    name: `relaybox ${reading.source}`,
+    // The source connects again by itself, and says in /readyz why it cannot.
+    reconnect: false,
+    pingInterval: PING_MS,
+  };
+  const dead = createDeadLetters(ctx, reading.source, (error) => {
+    const { cause = error } = error as Error;
+    // It is larger by the reason, and perhaps larger than the server takes.
+    return cause instanceof library.errors.InvalidArgumentError;
+  });
   const intake = createIntake<NatsMessage>(ctx, {
     reading,
     maxInFlight,
@@ -69,23 +76,12 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
   });
 
   async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
-    const opening = library.connect(connecting);
-    await unlessAborted(stopping, opening);
-    if (stopping.aborted) {
-      // A stop waits for no server: a connection that opens afterwards is closed at once.
-      void opening.then((late) => late.close()).catch(() => undefined);
-      return;
-    }
-    const connection = await opening;
     const over = new AbortController();
-    const lost = connection.closed().then((why) => Promise.reject(why ?? new Error("NATS has closed the connection")));
+    const ending = AbortSignal.any([over.signal, stopping]);
     try {
-      await Promise.race([lost, work(connection)]);
+      await onNats(library.connect(connecting), clock, stopping, work);
     } finally {
       over.abort();
-      // What is acknowledged is sent before the connection closes.
-      await endsWithin(clock, CLOSE_MS, connection.isClosed() ? Promise.resolve() : connection.drain());
-      await connection.close().catch(() => undefined);
     }
 
     async function work(connection: NatsConnection): Promise<void> {
@@ -93,14 +89,9 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
       const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
       const info = await pulling.info(true);
       refuseUnfit(info);
-      const ending = AbortSignal.any([over.signal, stopping]);
-      const settlement = settlementOn(connection, options, library, {
-        insist: (work) => stuck.insist(work, ending),
-        async keep(message, poison, error) {
-          log.warn("a dead letter cannot be written: the message is kept here", { source: reading.source, error });
-          await kept.keep(message, poison, clock.now());
-        },
-      });
+      const settlement = settlementOn(connection, options, library, (message, poison, publish) =>
+        dead.pass(message, poison, publish, ending),
+      );
       connected();
       const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
       const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
@@ -129,7 +120,7 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions, library:
     }
   }
 
-  return connectedSource(intake, clock, session, stuck);
+  return connectedSource(intake, clock, session, dead);
 }
 
 /** Returns a name that a stream made again under the same one does not have. */
@@ -142,27 +133,4 @@ function refuseUnfit({ name, config }: ConsumerInfo): void {
   // With `all`, the acknowledgement of one message takes along those before it that are not stored yet.
   if (config.ack_policy !== "explicit") throw new Error(`the consumer ${name} needs the ack policy "explicit"`);
   if (config.deliver_subject !== undefined) throw new Error(`the consumer ${name} is a push consumer: it must be pull`);
-}
-
-function connectionOptions(
-  { secret, configDir }: PluginContext,
-  { servers, user, password, token, credentials, tls }: FromNatsOptions,
-  source: string,
-  { credsAuthenticator }: NatsLibrary,
-): NodeConnectionOptions {
-  return {
-    servers: typeof servers === "string" ? servers : [...servers],
-    name: `relaybox ${source}`,
-    // The source connects again by itself, and says in /readyz why it cannot.
-    reconnect: false,
-    timeout: CONNECT_MS,
-    pingInterval: PING_MS,
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { pass: secret("password") }),
-    ...(token !== undefined && { token: secret("token") }),
-    ...(credentials !== undefined && {
-      authenticator: credsAuthenticator(new TextEncoder().encode(secret("credentials"))),
-    }),
-    ...(tls !== undefined && { tls: tlsPaths(source, tls, configDir) }),
-  };
 }

@@ -1,31 +1,20 @@
 /** Tells JetStream what became of the messages of one connection, and keeps it from delivering those in flight again. */
 import type { NatsConnection } from "@nats-io/transport-node";
+import { every } from "../../../core/lib/every.ts";
+import { isUnanswered, type NatsLibrary } from "../../brokers/nats.ts";
 import type { Poison } from "../messages/message.ts";
 import type { NatsMessage, NatsSettlement } from "./message.ts";
-
-/** What the source needs of the packages of NATS. */
-export type NatsLibrary = Pick<
-  typeof import("@nats-io/transport-node"),
-  "connect" | "credsAuthenticator" | "errors" | "headers"
-> &
-  Pick<typeof import("@nats-io/jetstream"), "jetstream" | "jetstreamManager">;
 
 /** Older servers take no reason with a termination: they do not know such a word, and deliver the message again. */
 const REASON_SINCE = [2, 11] as const;
 const HEADER_LENGTH = 500;
 
-interface SetAsideParts {
-  /** Does it again and again until it works, or until the session ends. */
-  insist(work: () => Promise<void>): Promise<void>;
-  /** Keeps a message that the server can never take as a dead letter. Resolves when it is stored. */
-  keep(message: NatsMessage, poison: Poison, why: string): Promise<void>;
-}
-
+/** @param pass does it again and again until it works, or until the session ends */
 export function settlementOn(
   connection: NatsConnection,
   { deadLetterSubject }: { readonly deadLetterSubject?: string },
-  { jetstream, headers, errors }: NatsLibrary,
-  { insist, keep }: SetAsideParts,
+  { jetstream, headers }: NatsLibrary,
+  pass: (message: NatsMessage, poison: Poison, publish: () => Promise<void>) => Promise<void>,
 ): NatsSettlement {
   const held = new Set<NatsMessage>();
   const client = jetstream(connection);
@@ -46,9 +35,6 @@ export function settlementOn(
     try {
       await client.publish(subject, original.data, { headers: out, msgID: `relay-${place}` });
     } catch (error) {
-      const { cause = error } = error as Error;
-      // It is larger by the reason, and perhaps larger than the server takes.
-      if (cause instanceof errors.InvalidArgumentError) return await keep(message, poison, cause.message);
       throw isUnanswered(error) ? new Error(`no stream takes the subject ${subject}`, { cause: error }) : error;
     }
   }
@@ -67,19 +53,22 @@ export function settlementOn(
     async setAside(message, poison) {
       try {
         // In flight until then: its lease is extended, so that it does not come again meanwhile.
-        if (deadLetterSubject !== undefined) await insist(() => deadLetter(message, deadLetterSubject, poison));
+        if (deadLetterSubject !== undefined)
+          await pass(message, poison, () => deadLetter(message, deadLetterSubject, poison));
         message.original.term(takesReason ? poison.code : "");
       } finally {
         held.delete(message);
       }
     },
-    async extendLeases(clock, over, ackWaitMs) {
-      while (!over.aborted) {
-        await clock.sleep(clock.now() + ackWaitMs / 3, over).catch(() => undefined);
-        if (over.aborted || connection.isClosed()) return;
-        for (const { original } of held) original.working();
-      }
-    },
+    extendLeases: (clock, over, ackWaitMs) =>
+      every(
+        clock,
+        ackWaitMs / 3,
+        () => {
+          if (!connection.isClosed()) for (const { original } of held) original.working();
+        },
+        over,
+      ),
   };
 }
 
@@ -87,6 +76,3 @@ function isSince(version = ""): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > REASON_SINCE[0] || (major === REASON_SINCE[0] && minor >= REASON_SINCE[1]);
 }
-
-/** Nobody has answered: no stream listens there. The client does not export the class. */
-const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";

@@ -4,21 +4,19 @@
  */
 import { verified, withChecksum } from "../../../core/lib/checksum.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
-import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
-import type { SetAsideStore } from "../messages/set-aside.ts";
-import { quoted, type Columns, type Connection } from "./client.ts";
+import type { DeadLetters } from "../messages/dead-letters.ts";
+import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
 interface CursorParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
-  readonly clock: Clock;
   readonly table: string;
   readonly storage: ScopedStorage;
   /** Keeps the rows that hold no valid event. */
-  readonly kept: SetAsideStore;
+  readonly kept: Pick<DeadLetters, "keep">;
 }
 
 /** The last row whose events are stored. */
@@ -29,7 +27,7 @@ interface Cursor {
 
 const PAGE = 1_000;
 
-export function cursorReader({ intake, clock, table, storage, kept }: CursorParts): Reader {
+export function cursorReader({ intake, table, storage, kept }: CursorParts): Reader {
   const from = quoted(table);
   const key = `cursor:${table}`;
   let cursor: Cursor | undefined;
@@ -98,8 +96,7 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
   async function isDone({ rows, settled }: Batch): Promise<boolean> {
     const fates = await settled;
     if (fates.some(({ kind }) => kind === "returned")) return false;
-    for (const [i, fate] of fates.entries())
-      if (fate.kind === "poison") await kept.keep(rows[i] as Row, fate, clock.now());
+    for (const [i, fate] of fates.entries()) if (fate.kind === "poison") await kept.keep(rows[i] as Row, fate);
     return true;
   }
 

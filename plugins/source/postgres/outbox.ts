@@ -7,8 +7,8 @@ import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
-import { failureReason } from "../messages/sessions.ts";
-import { literal, quoted, type Columns, type Connection, type OpenConnection } from "./client.ts";
+import { failureReason } from "../../brokers/keep-connected.ts";
+import { literal, quoted, type Columns, type Connection, type OpenConnection } from "../../brokers/postgres.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 

@@ -1,6 +1,6 @@
 /** Rows as messages, in batches whose rows are done together. */
 import type { Fate, RawMessage, Settled } from "../messages/message.ts";
-import type { Columns } from "./client.ts";
+import type { Columns } from "../../brokers/postgres.ts";
 
 export interface Row extends RawMessage {
   /** A bigint as text. */

@@ -1,7 +1,7 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { unlessAborted, within } from "../../../core/lib/within.ts";
-import type { OpenConnection, Connection } from "./client.ts";
+import type { OpenConnection, Connection } from "../../brokers/postgres.ts";
 
 export interface Reader {
   /** Checks that the tables are there. @throws Error that says what is missing */

@@ -6,8 +6,8 @@ import type { Source } from "../../../core/ports/source.ts";
 import { connectedSource, type Session } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf, type MessageOptions } from "../messages/message.ts";
-import { setAsideStore } from "../messages/set-aside.ts";
-import { createConnector } from "./client.ts";
+import { createDeadLetters } from "../messages/dead-letters.ts";
+import { createConnector } from "../../brokers/postgres.ts";
 import { cursorReader } from "./cursor.ts";
 import { outboxReader } from "./outbox.ts";
 import { settleRows, type Row } from "./rows.ts";
@@ -50,7 +50,7 @@ export function startPostgres(ctx: PluginContext, options: PostgresOptions, libr
   };
   const reader =
     options.cursor === true
-      ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
+      ? cursorReader({ ...parts, storage, kept: createDeadLetters(ctx, reading.source) })
       : outboxReader({ ...parts, done, refused });
   const session: Session = ({ stopping, connected }) =>
     runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected });

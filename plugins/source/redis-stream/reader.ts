@@ -2,6 +2,7 @@
 import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { Redis } from "ioredis";
 import type { Clock } from "../../../core/ports/clock.ts";
+import { redisClient } from "../../brokers/redis.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { claimReply, entriesOf, readReply, type Entries, type StreamEntry } from "./entries.ts";
@@ -26,46 +27,22 @@ interface StreamReader {
   close(): void;
 }
 
-/** The client leaves its timer for an answer running when the connection ends, and it holds the process for 15 s. */
-function stopSocketTimer(client: Redis): void {
-  clearTimeout((client as unknown as { readonly socketTimeoutTimer?: NodeJS.Timeout }).socketTimeoutTimer);
-}
-
 /** Entries of one reply. */
 const PAGE = 500;
 /** Longest that a read waits for an entry, ms. */
 const BLOCK_MS = 5_000;
 const ANSWER_MS = 10_000;
 
-export async function createStreamReader(options: StreamOptions, clock: Clock): Promise<StreamReader> {
-  const { stream, group, consumer, dead, claimAfterMs } = options;
-  const { Redis: Client } = await import("ioredis");
+export function createStreamReader(options: StreamOptions, clock: Clock): StreamReader {
+  const { url, tls, stream, group, consumer, dead, claimAfterMs } = options;
   let writer: Redis | undefined;
   /** What a connection has reported; its commands say no more than that it is closed. */
   let fault: unknown;
   /** Ids that were offered and not settled, so that a claim does not take them from ourselves. */
   const held = new Set<string>();
 
-  function client(): Redis {
-    const made = new Client(options.url, {
-      lazyConnect: true,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: ANSWER_MS,
-      // A server that is gone without a word: a read answers after BLOCK_MS at the latest.
-      socketTimeout: BLOCK_MS + ANSWER_MS,
-      keepAlive: 10_000,
-      retryStrategy: () => null,
-      // While the server is away, the wait for its goodbye would hold the end of the process for 2 s.
-      disconnectTimeout: 100,
-      ...(options.tls && { tls: options.tls }),
-    });
-    // Without a listener an error event ends the process.
-    made.on("error", (error) => (fault = error));
-    made.on("close", () => stopSocketTimer(made));
-    return made;
-  }
+  // A server that is gone without a word: a read answers after BLOCK_MS at the latest.
+  const client = (): Redis => redisClient(url, tls, BLOCK_MS + ANSWER_MS, (error) => (fault = error));
 
   async function session(intake: Intake<StreamEntry>, signal: AbortSignal, connected: () => void): Promise<void> {
     fault = undefined;

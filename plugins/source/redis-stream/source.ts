@@ -30,15 +30,11 @@ export interface FromRedisStreamOptions extends MessageOptions {
 }
 
 /** @param url where Redis is: the option, read and checked */
-export async function startRedisStream(
-  ctx: PluginContext,
-  options: FromRedisStreamOptions,
-  url: string,
-): Promise<Source> {
+export function startRedisStream(ctx: PluginContext, options: FromRedisStreamOptions, url: string): Source {
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
   const { tls } = options;
   const settings: StreamOptions = { url, stream, group, consumer, dead, claimAfterMs, tls };
-  const reader = await createStreamReader(settings, ctx.clock);
+  const reader = createStreamReader(settings, ctx.clock);
   const intake = createIntake<StreamEntry>(ctx, {
     reading: readingOf(options, "redisStream"),
     maxInFlight: options.maxInFlight ?? 2_000,

@@ -1,4 +1,5 @@
 /** Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages. */
+import { every } from "../../../core/lib/every.ts";
 import { StorageError } from "../../../core/model/errors.ts";
 import { CONTROL, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -121,14 +122,11 @@ export async function channel(
 
   /** A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout. */
   async function stayAlive(): Promise<void> {
-    while (!ended.aborted) {
-      await clock.sleep(clock.now() + ALIVE_MS, ended);
-      await calls.ask(() => client.ping(), { repeatable: false }).catch(() => {});
-      // In a cluster the client renews its subscription silently: the epoch shows what was missed meanwhile.
-      await alive().then(atEpoch, () => {});
-    }
+    await calls.ask(() => client.ping(), { repeatable: false }).catch(() => {});
+    // In a cluster the client renews its subscription silently: the epoch shows what was missed meanwhile.
+    await alive().then(atEpoch, () => {});
   }
-  stayAlive().catch(() => {});
+  every(clock, ALIVE_MS, stayAlive, ended).catch(() => {});
 
   return {
     watch(changed) {

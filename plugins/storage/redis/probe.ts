@@ -1,5 +1,6 @@
 /** Finds out what this Redis can promise, at start and again every few seconds, and reports it honestly. */
 import type { Redis } from "ioredis";
+import { every } from "../../../core/lib/every.ts";
 import { StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Log, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Durability } from "../../../core/ports/storage.ts";
@@ -190,13 +191,10 @@ export async function probeRedis(
   };
   const rewrite = createRewrite(client, tag, log);
   const watch = async (): Promise<void> => {
-    for (;;) {
-      await clock.sleep(clock.now() + LOOK_MS, ended);
-      await look().catch(() => {});
-      if (now.appendfsync !== "off") await calls.ask(rewrite).catch(() => {});
-    }
+    await look().catch(() => {});
+    if (now.appendfsync !== "off") await calls.ask(rewrite).catch(() => {});
   };
-  watch().catch(() => {});
+  every(clock, LOOK_MS, watch, ended).catch(() => {});
   client.on("ready", () => void look().catch(() => {}));
 
   return () => now;

@@ -1,16 +1,17 @@
 /** The transport behind `toAmqp()`, loaded only where a config names it. */
+import { unlessAborted } from "../../../core/lib/within.ts";
 import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { connect as amqpConnect } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Transport } from "../../../core/ports/transport.ts";
+import { onAmqp } from "../../brokers/amqp.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
-import { linkNews } from "../buses/link-news.ts";
+import { keepLink } from "../buses/link.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { PublishRefused } from "./exchanges.ts";
-import { AmqpLink } from "./link.ts";
+import { Exchanges, PublishRefused } from "./exchanges.ts";
 
 export interface ToAmqpOptions {
   /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
@@ -34,18 +35,29 @@ export function openAmqp(
 ): Transport {
   const { name } = options;
   const sends = new Sends(clock);
-  const link = new AmqpLink({
-    connect,
-    clock,
-    url,
-    tls: readTls(`amqp:${name}`, options.tls, configDir),
-    lost: () => sends.endAll(unavailable(name)),
-    blocked: (why) =>
-      why === undefined
-        ? log.info("RabbitMQ takes messages again", { transport: name })
-        : log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
-    news: linkNews(log, "RabbitMQ", name),
-  });
+  const tls = readTls(`amqp:${name}`, options.tls, configDir);
+  const broker = { connect, url, tls, name: "relaybox", clock };
+  const lost = (): void => sends.endAll(unavailable(name));
+  let exchanges: Exchanges | undefined;
+  /** Whether the broker takes no messages, short of memory or disk. */
+  let blocked = false;
+  const link = keepLink({ clock, log, system: "RabbitMQ", name, lost }, (signal, { up }) =>
+    onAmqp(broker, signal, async (connection, { promise }) => {
+      blocked = false;
+      connection.on("blocked", (why) => {
+        blocked = true;
+        log.warn("RabbitMQ takes no messages", { transport: name, error: why });
+        lost();
+      });
+      connection.on("unblocked", () => {
+        blocked = false;
+        log.info("RabbitMQ takes messages again", { transport: name });
+      });
+      exchanges = new Exchanges(connection);
+      up();
+      await unlessAborted(signal, promise);
+    }),
+  );
 
   return busTransport({
     scheme: "amqp",
@@ -53,12 +65,11 @@ export function openAmqp(
     destination: destinations(`amqp://${name}/`, DESTINATION, RULE),
     sends,
     readiness() {
-      if (link.exchanges === undefined) return "is not connected";
-      return link.blocked ? "takes nothing: the broker is short of memory or disk" : undefined;
+      if (!link.up) return "is not connected";
+      return blocked ? "takes nothing: the broker is short of memory or disk" : undefined;
     },
     async publish([exchange = "", routingKey = ""], request) {
-      const { blocked, exchanges } = link;
-      if (blocked || exchanges === undefined) return unavailable(name);
+      if (blocked || !link.up || exchanges === undefined) return unavailable(name);
       const returned = await exchanges.publish(exchange, routingKey, request);
       if (returned !== undefined)
         return refused(`no queue takes the routing key ${routingKey} of the exchange ${exchange} (${returned})`);

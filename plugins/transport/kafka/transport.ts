@@ -1,12 +1,14 @@
 /** The transport behind `toKafka()`, loaded only where a config names it. */
+import { unlessAborted } from "../../../core/lib/within.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { readTls } from "../../../core/ports/tls-files.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import { firstOf, kafkaOptions } from "../../brokers/kafka.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
-import { linkNews } from "../buses/link-news.ts";
+import { keepLink } from "../buses/link.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 import { Batches, type OutgoingMessage } from "./batches.ts";
@@ -36,8 +38,6 @@ const RULE = "a topic: letters, digits and . _ -, such as deposits";
 
 /** Wait for a connection and for an answer of a broker, ms. */
 const ANSWER_MS = 5_000;
-/** How often brokers that are away are asked, ms. */
-const ASK_MS = 1_000;
 
 /** Answers that concern the topic or the message, not the brokers. */
 const REFUSALS: Readonly<Record<string, string>> = {
@@ -64,19 +64,15 @@ export function openKafka(
   context: PluginContext,
   client: Pick<typeof import("@platformatic/kafka"), "Producer" | "findErrorBy">,
 ): Transport {
-  const { clock, log } = context;
+  const { clock, configDir, log } = context;
   const { Producer, findErrorBy } = client;
-  const { name, brokers, key = "keyId" } = options;
+  const { name, key = "keyId" } = options;
   const sends = new Sends(clock);
-  /** While the brokers are away, nothing is sent. */
-  const fault = new BusFault(clock);
   const topicFault = new BusFault(clock);
-  const news = linkNews(log, "Kafka", name);
   const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
-  const end = new AbortController();
   const producer = new Producer({
+    ...kafkaOptions(context, options, readTls(`kafka:${name}`, options.tls, configDir)),
     clientId: "relay",
-    bootstrapBrokers: [...brokers],
     acks: -1,
     idempotent: true,
     autocreateTopics: false,
@@ -86,7 +82,6 @@ export function openKafka(
     // The client takes 0 and 1 of an idempotent producer for "without end".
     retries: 2,
     retryDelay: 100,
-    ...securityOf(options, context),
   });
   const answers = (error: Error, apiId: string): boolean => findErrorBy(error, "apiId", apiId) !== null;
   const batches = new Batches(
@@ -94,31 +89,22 @@ export function openKafka(
     (error) => error instanceof Error && OF_ONE_MESSAGE.some((apiId) => answers(error, apiId)),
   );
 
-  /** Asks until a broker answers. */
-  let asking: Promise<void> | undefined;
-  async function ask(): Promise<void> {
-    while (!end.signal.aborted) {
-      try {
-        await producer.metadata({ topics: [], forceUpdate: true });
-        news.there();
-        fault.clear();
-        break;
-      } catch (error) {
-        away(error);
-      }
-      await clock.sleep(clock.now() + ASK_MS, end.signal).catch(() => undefined);
+  /** Rejects when a send finds the brokers away: then they are asked until one answers, and nothing is sent meanwhile. */
+  let lost = Promise.withResolvers<never>();
+  const link = keepLink({ clock, log, system: "Kafka", name, lost: () => undefined }, async (signal, { up }) => {
+    try {
+      await unlessAborted(signal, producer.metadata({ topics: [], forceUpdate: true }));
+    } catch (error) {
+      throw firstOf(error);
     }
-    // In the same step as the answer: who finds it away from then on asks again.
-    asking = undefined;
-  }
+    lost = Promise.withResolvers<never>();
+    up();
+    await unlessAborted(signal, lost.promise);
+  });
   function away(error: unknown): Reply {
-    fault.note("is not connected");
-    if (!end.signal.aborted) news.failed(String(error));
-    asking ??= ask();
+    lost.reject(firstOf(error));
     return unavailable(name);
   }
-  fault.note("is not connected");
-  asking = ask();
 
   const failed = (error: unknown): Reply => {
     if (error instanceof Error) {
@@ -142,10 +128,10 @@ export function openKafka(
     name,
     destination,
     sends,
-    readiness: () => fault.words() ?? topicFault.words(),
+    readiness: () => (link.up ? topicFault.words() : "is not connected"),
     async publish([topic = ""], request, sending) {
       // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
-      if (fault.words() !== undefined) return unavailable(name);
+      if (!link.up) return unavailable(name);
       const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
       topicFault.clear();
       const where = place && `, partition ${place.partition}, offset ${place.offset}`;
@@ -153,7 +139,7 @@ export function openKafka(
     },
     failed,
     async close() {
-      end.abort();
+      await link.close();
       await producer.close(true).catch(() => undefined);
     },
   });
@@ -182,14 +168,4 @@ function keyOf(path: string, { keyId }: TransportRequest, body: Buffer): string 
   }
   if (at === null || at === undefined) return keyId;
   return typeof at === "string" ? at : JSON.stringify(at);
-}
-
-function securityOf({ name, sasl, tls }: ToKafkaOptions, { secret, configDir }: PluginContext) {
-  const texts = readTls(`kafka:${name}`, tls, configDir);
-  return {
-    ...(sasl && {
-      sasl: { mechanism: sasl.mechanism, username: sasl.username, password: secret("sasl.password") },
-    }),
-    ...(texts && { tls: texts }),
-  };
 }

@@ -1,17 +1,18 @@
 /** The transport behind `toNats()`, loaded only where a config names it. */
-import { tlsPaths, type TlsFiles } from "../../../core/ports/tls-files.ts";
-import type { SecretOption } from "../../../core/model/secret-option.ts";
+import { unlessAborted } from "../../../core/lib/within.ts";
+import type { TlsFiles } from "../../../core/ports/tls-files.ts";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
-import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
+import type { MsgHdrs } from "@nats-io/transport-node";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import { isUnanswered, natsOptions, onNats, type NatsLibrary } from "../../brokers/nats.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
-import { linkNews } from "../buses/link-news.ts";
+import { keepLink } from "../buses/link.ts";
 import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
-import { NatsLink } from "./connection.ts";
 
 export interface ToNatsOptions {
   /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
@@ -34,33 +35,41 @@ const RULE = "a subject: letters, digits, _ and - in parts separated by ., such 
 /** Codes of JetStream: the stream is full, though its status is that of a server which is busy. */
 const STREAM_IS_FULL = 10_077;
 
-/** What the transport uses of the client. */
-type NatsClient = Pick<typeof import("@nats-io/transport-node"), "connect" | "credsAuthenticator" | "headers"> & {
-  readonly nats: Pick<typeof import("@nats-io/jetstream"), "jetstream" | "jetstreamManager" | "JetStreamApiError"> &
-    Pick<typeof import("@nats-io/transport-node"), "errors">;
+const CONNECTING = {
+  name: "relay",
+  // The client connects again by itself, but for a refused login.
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 500,
+  // A server that answers none of two pings is taken for lost.
+  pingInterval: 5_000,
+  maxPingOut: 2,
+  noAsyncTraces: true,
 };
 
-export function openNats(options: ToNatsOptions, context: PluginContext, client: NatsClient): Transport {
+export function openNats(options: ToNatsOptions, context: PluginContext, nats: NatsLibrary): Transport {
   const { clock, log } = context;
   const { name } = options;
-  const { connect, credsAuthenticator, headers, nats } = client;
-  const { creds, ...given } = loginOf(options, context);
   const sends = new Sends(clock);
   const fault = new BusFault(clock);
   const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
   let stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
-  const link = new NatsLink({
-    connect,
-    options: { ...given, ...(creds && { authenticator: credsAuthenticator(creds) }) },
-    clock,
-    connected(connection) {
+  const connecting = { ...natsOptions(context, options, nats, `nats:${name}`), ...CONNECTING };
+  const lost = (): void => sends.endAll(unavailable(name));
+  const link = keepLink({ clock, log, system: "NATS", name, lost }, (signal, { up, down }) =>
+    onNats(nats.connect(connecting), clock, signal, async (connection, closed) => {
       const manager = nats.jetstreamManager(connection, { checkAPI: false });
       manager.catch(() => undefined);
       stream = { client: nats.jetstream(connection), manager };
-    },
-    lost: () => sends.endAll(unavailable(name)),
-    news: linkNews(log, "NATS", name),
-  });
+      up();
+      void (async () => {
+        for await (const { type } of connection.status()) {
+          if (type === "disconnect") down("it was lost");
+          if (type === "reconnect") up();
+        }
+      })();
+      await unlessAborted(signal, closed);
+    }),
+  );
 
   const away = (words: string): Reply => {
     if (fault.note(words)) log.warn("NATS takes no messages", { transport: name, error: words });
@@ -101,7 +110,7 @@ export function openNats(options: ToNatsOptions, context: PluginContext, client:
       const { body, messageId, timeoutMs } = request;
       const { client, manager } = stream;
       // The deadline of the send comes first: its reply says more.
-      const how = { msgID: messageId, headers: headersOf(request, headers()), timeout: timeoutMs + 1_000 };
+      const how = { msgID: messageId, headers: headersOf(request, nats.headers()), timeout: timeoutMs + 1_000 };
       try {
         const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
         fault.clear();
@@ -117,24 +126,7 @@ export function openNats(options: ToNatsOptions, context: PluginContext, client:
   });
 }
 
-/** The client does not export the class. */
-const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";
-
 function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
   for (const [name, value] of Object.entries(headers)) if (!/^nats-/i.test(name)) made.set(name, value);
   return made;
-}
-
-type Login = ConnectionOptions & { readonly creds?: Uint8Array };
-
-function loginOf(options: ToNatsOptions, { secret, configDir }: PluginContext): Login {
-  const { name, servers, user, password, token, credentials, tls } = options;
-  return {
-    servers: typeof servers === "string" ? servers : [...servers],
-    ...(user !== undefined && { user }),
-    ...(password !== undefined && { pass: secret("password") }),
-    ...(token !== undefined && { token: secret("token") }),
-    ...(credentials !== undefined && { creds: Buffer.from(secret("credentials")) }),
-    ...(tls !== undefined && { tls: tlsPaths(`nats:${name}`, tls, configDir) }),
-  };
 }

@@ -1,13 +1,15 @@
 /** The transport behind `toRedisStream()`, loaded only where a config names it. */
+import { unlessAborted } from "../../../core/lib/within.ts";
 import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import { redisClient, type RedisFault } from "../../brokers/redis.ts";
 import { busTransport } from "../buses/bus-transport.ts";
 import { destinations } from "../buses/destination.ts";
 import { BusFault } from "../buses/fault.ts";
-import { linkNews } from "../buses/link-news.ts";
+import { keepLink } from "../buses/link.ts";
 import { confirmed, refusedBy, unavailable } from "../buses/replies.ts";
 import { Sends } from "../buses/sends.ts";
 
@@ -25,8 +27,6 @@ export interface ToRedisStreamOptions {
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
 
-/** Wait between attempts to connect, ms. */
-const AGAIN_MS = 500;
 /** A server that owes an answer for this long is taken for lost, ms. */
 const SILENT_MS = 5_000;
 
@@ -44,38 +44,29 @@ export function openRedisStream(
   const tls = readTls(`redis-stream:${name}`, options.tls, configDir);
   const sends = new Sends(clock);
   const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
-  const client = new Redis(url, {
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: SILENT_MS,
-    socketTimeout: SILENT_MS,
-    keepAlive: 10_000,
-    retryStrategy: () => AGAIN_MS,
-    // While the server is away, the wait for its goodbye would hold the end of the process for 2 s.
-    disconnectTimeout: 100,
-    maxLoadingRetryTime: AGAIN_MS,
-    reconnectOnError: (error) => error.message.startsWith("READONLY"),
-    ...(tls && { tls }),
-  });
-  const news = linkNews(log, "Redis", name);
-  let up = false;
-  /** True when the server does not have the database of the URL: the client would go on in database 0. */
+  let client: Redis | undefined;
+  /** Whether the server does not have the database of the URL. */
   let noDatabase = false;
-  client.on("connect", () => (noDatabase = false));
-  client.on("error", ({ message, command }: Error & { readonly command?: { readonly name: string } }) => {
-    noDatabase ||= command?.name === "select";
-    news.failed(message);
-  });
-  client.on("ready", () => {
-    up = true;
-    if (!noDatabase) news.there();
-  });
-  client.on("close", () => {
-    stopSocketTimer(client);
-    if (up) news.failed("it was lost");
-    up = false;
-    sends.endAll(unavailable(name));
+  const lost = (): void => sends.endAll(unavailable(name));
+  const link = keepLink({ clock, log, system: "Redis", name, lost }, async (signal, { up }) => {
+    const faults: RedisFault[] = [];
+    const opened = redisClient(url, tls, SILENT_MS, (error) => void faults.push(error));
+    const ended = new Promise<void>((resolve) => opened.once("end", resolve));
+    try {
+      await unlessAborted(signal, opened.connect());
+      if (signal.aborted) return;
+      // A client whose database is not there goes on in database 0, and only reports that.
+      if (faults.length > 0) throw new Error("the connection is not as it should be");
+      client = opened;
+      up();
+      await unlessAborted(signal, ended);
+      throw new Error("it was lost");
+    } catch (error) {
+      throw faults[0] ?? error;
+    } finally {
+      noDatabase = faults[0]?.command?.name === "select";
+      opened.disconnect();
+    }
   });
 
   const fault = new BusFault(clock);
@@ -95,33 +86,19 @@ export function openRedisStream(
     destination,
     sends,
     readiness() {
-      if (client.status !== "ready") return "is not connected";
-      if (noDatabase) return "does not have the database of the url";
+      if (!link.up) return noDatabase ? "does not have the database of the url" : "is not connected";
       return fault.words();
     },
     async publish([stream = ""], request) {
-      if (noDatabase) throw new Error("no such database");
+      if (!link.up || client === undefined) return unavailable(name);
       const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
       const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
       fault.clear();
       return confirmed(`stream ${stream}, entry ${String(id)}`);
     },
     failed,
-    close() {
-      up = false;
-      client.disconnect();
-    },
+    close: () => link.close(),
   });
-}
-
-/**
- * The client leaves its timer for an answer running when a connection ends. It would hold the process, and cut the next
- * connection, which has no timer of its own as long as there is this one.
- */
-function stopSocketTimer(client: Redis): void {
-  const timed = client as unknown as { socketTimeoutTimer?: NodeJS.Timeout | undefined };
-  clearTimeout(timed.socketTimeoutTimer);
-  timed.socketTimeoutTimer = undefined;
 }
 
 /** The headers and the body. A subscriber's own header `event` would stand beside the body, so it is left out. */

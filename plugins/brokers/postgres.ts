@@ -1,9 +1,8 @@
 /** Connects to PostgreSQL, with every wait bounded and every value read as the text that the server sent. */
 import { Socket } from "node:net";
 import type pg from "pg";
-import type { Clock } from "../../../core/ports/clock.ts";
-import { unlessAborted } from "../../../core/lib/within.ts";
-import { endsWithin } from "../messages/connected.ts";
+import type { Clock } from "../../core/ports/clock.ts";
+import { endsWithin, unlessAborted } from "../../core/lib/within.ts";
 
 export interface Connection {
   /** Runs one statement, or several without values. Resolves to the rows of the last one. */

@@ -1,0 +1,25 @@
+/** Does work by the clock. A schedule that a person writes is a cron's: see `ticks.ts`. */
+
+/** The part of the clock port that it needs. */
+interface Sleeper {
+  now(): number;
+  sleep(until: number, signal?: AbortSignal): Promise<void>;
+}
+
+/**
+ * Does the work `ms` milliseconds from now, and again so long after each time that it has ended. Resolves when the signal
+ * aborts: work that is under way ends first.
+ * @throws what the work throws
+ */
+export async function every(
+  clock: Sleeper,
+  ms: number,
+  work: () => unknown,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await clock.sleep(clock.now() + ms, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    await work();
+  }
+}
