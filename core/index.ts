@@ -31,4 +31,6 @@ export type {
 } from "./ports/plan.ts";
 export { ConflictError, ConnectError, LeaseLostError, ProxyError, StartError, StorageError } from "./model/errors.ts";
 export { isLater, Problem } from "./model/problem.ts";
+export { optionProblems, type Rule, type Rules } from "./ports/options.ts";
+export * as rules from "./ports/options.ts";
 export { isSecretOption, secretFrom } from "./model/secret-option.ts";

@@ -11,12 +11,7 @@ interface Sleeper {
  * aborts: work that is under way ends first.
  * @throws what the work throws
  */
-export async function every(
-  clock: Sleeper,
-  ms: number,
-  work: () => unknown,
-  signal: AbortSignal,
-): Promise<void> {
+export async function every(clock: Sleeper, ms: number, work: () => unknown, signal: AbortSignal): Promise<void> {
   for (;;) {
     await clock.sleep(clock.now() + ms, signal).catch(() => undefined);
     if (signal.aborted) return;

@@ -1,8 +1,7 @@
 // Acknowledgements of one channel: what is sent, and what is kept of it behind a message that stays open.
 import type { Channel, ConsumeMessage } from "amqplib";
 import { expect, it } from "vitest";
-import { createAcknowledger } from "../../plugins/source/amqp/acknowledge.ts";
-import { createStretches } from "../../plugins/source/amqp/stretches.ts";
+import { createAcknowledger, createStretches } from "../../plugins/source/amqp/acknowledge.ts";
 
 const messages = (from: number, to: number): ConsumeMessage[] =>
   Array.from({ length: to - from + 1 }, (_, i) => ({ fields: { deliveryTag: from + i } }) as ConsumeMessage);

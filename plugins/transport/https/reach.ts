@@ -1,10 +1,9 @@
 /** How connections reach their targets: with what the config gives for single hosts, and through the egress proxy. */
-import { StartError } from "../../../core/model/errors.ts";
+import { ConnectError, ProxyError, StartError } from "../../../core/model/errors.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import { must } from "../../../core/ports/options.ts";
-import type { Connect, PluginContext, TlsIdentity } from "../../../core/ports/plugin.ts";
+import type { Connect, ConnectProxy, PluginContext, TlsIdentity } from "../../../core/ports/plugin.ts";
 import { readHosts, type Hosts } from "./hosts.ts";
-import { FORM, proxyText, readProxy, throughProxy } from "./proxy.ts";
 
 interface ReachOptions {
   readonly hosts?: Hosts;
@@ -18,6 +17,9 @@ export interface Reach {
   /** Why nothing can be sent: the proxy is away. */
   readonly readiness?: () => string | undefined;
 }
+
+const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
+const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
 /** What is read at the start is checked there; that it is a secret option at all, by the relay. */
 export const PROXY = must(FORM, (proxy) => typeof proxy !== "string" || proxy === "" || readProxy(proxy) !== undefined);
@@ -37,3 +39,56 @@ export function reach(options: ReachOptions, ctx: Pick<PluginContext, "connect" 
   if (proxy === undefined) throw new StartError(78, `https(): proxy ${FORM}`);
   return { ...throughProxy(ctx.connect, proxy), hosts };
 }
+
+/** Returns the proxy of a URL; `undefined` when it is none. */
+function readProxy(text: string): ConnectProxy | undefined {
+  const url = URL.parse(text);
+  const port = url === null ? undefined : PORTS[url.protocol];
+  if (url === null || port === undefined || url.hostname === "") return undefined;
+  if (url.pathname.length > 1 || url.search !== "" || url.hash !== "") return undefined;
+  const { hostname, username, password, protocol } = url;
+  try {
+    const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
+    return {
+      hostname,
+      port: url.port === "" ? port : Number(url.port),
+      tls: protocol === "https:",
+      ...(username + password !== "" && { authorization: `Basic ${credentials.toString("base64")}` }),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The proxy without its credentials, for people. */
+const proxyText = ({ hostname, port, tls }: ConnectProxy): string => `${tls ? "https" : "http"}://${hostname}:${port}`;
+
+interface ProxiedConnect {
+  readonly connect: Connect;
+  /** Why nothing can be sent: the last connection failed at the proxy. */
+  readonly readiness: () => string | undefined;
+}
+
+/** Sends every connection through the proxy. */
+function throughProxy(connect: Connect, proxy: ConnectProxy): ProxiedConnect {
+  let away: string | undefined;
+  return {
+    readiness: () => away,
+    async connect(target, signal) {
+      try {
+        const socket = await connect({ ...target, proxy }, signal);
+        away = undefined;
+        return socket;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (error instanceof ProxyError) away = error.message;
+        else if (failedBehind(error)) away = undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+/** True when the proxy was asked and the target failed: that shows that the proxy works. */
+const failedBehind = (error: unknown): boolean =>
+  error instanceof ConnectError && error.stage !== "dns" && error.stage !== "guard";
