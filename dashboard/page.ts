@@ -69,7 +69,7 @@ interface Document {
   readonly style?: string | undefined;
 }
 
-export function html({ version, start }: Assets, { base, title, data, style }: Document): string {
+export function html({ version, start, main }: Assets, { base, title, data, style }: Document): string {
   const at = (name: string, end: string): string => `${base}/${name}.${version}.${end}`;
   const set = Object.entries(data).map(([name, value]) => ` data-${name}="${attribute(value)}"`);
   const more = style === undefined ? "" : `\n<link rel="stylesheet" href="${base}/${style}">`;
@@ -83,7 +83,7 @@ export function html({ version, start }: Assets, { base, title, data, style }: D
 <script>${start}</script>
 <link rel="icon" type="image/svg+xml" href="${at("icon", "svg")}">
 <link rel="stylesheet" href="${at("style", "css")}">${more}
-<script type="module" src="${at("main", "js")}"></script>
+<script type="module" src="${base}/${main}"></script>
 </head>
 <body>
 <div id="app"><main class="boot"><h1 class="brand">${attribute(title)}</h1><p role="status">Loading…</p></main></div>

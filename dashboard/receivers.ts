@@ -18,8 +18,10 @@ export function receiversOf(guide: string): readonly Receiver[] {
   });
 }
 
+export const GUIDE = join(import.meta.dirname, "../docs/verify.md");
+
 /** Returns the text of the module `relay:receivers`, which the page imports when somebody asks for the code. */
 export async function receiversModule(): Promise<string> {
-  const guide = await readFile(join(import.meta.dirname, "../docs/verify.md"), "utf8");
+  const guide = await readFile(GUIDE, "utf8");
   return `export const receivers = ${JSON.stringify(receiversOf(guide))};\n`;
 }

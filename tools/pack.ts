@@ -5,6 +5,7 @@ import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { scriptFile } from "../core/api/reference/page.ts";
+import { EMBEDDED, packAssets } from "../dashboard/assets.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const out = join(root, "dist/package");
@@ -33,17 +34,12 @@ async function nameTypes(): Promise<void> {
   }
 }
 
-/** What is no module: the command's entry, the config that `relay init` writes, the page's sources, its receivers, the reference's script. */
+/** What is no module: the command's entry, the config that `relay init` writes, the page, the reference's script. */
 async function carry(): Promise<void> {
   await cp(join(root, "relay.config.ts"), join(out, "relay.config.ts"));
   const entry = await readFile(join(root, "cli/relay.mjs"), "utf8");
   await writeFile(join(out, "cli/relay.mjs"), entry.replace("./program.ts", "./program.js"), { mode: 0o755 });
-  await cp(join(root, "docs/verify.md"), join(out, "docs/verify.md"));
-  const client = "dashboard/client";
-  await cp(join(root, client), join(out, client), {
-    recursive: true,
-    filter: (from) => !from.endsWith("tsconfig.json"),
-  });
+  await writeFile(join(out, "dashboard", EMBEDDED), await packAssets());
   const script = scriptFile();
   const library = dirname(dirname(script));
   const parts = ["package.json", "LICENSE.txt", "dist/rapidoc-min.js", "dist/rapidoc-min.js.LICENSE.txt"];

@@ -1,6 +1,6 @@
 /** Finds what was changed in the edit form, so that what others change meanwhile stays. */
 import { ApiRefusal } from "./api.ts";
-import { ORDER } from "./order.ts";
+import { ORDER } from "./order.tsx";
 import type { Subscription } from "./shapes.ts";
 
 /** What the fields of the form say, under the names of the API. */

@@ -105,7 +105,7 @@ describe.skipIf(browser.missing !== undefined)(`a page that stays open (${browse
   it("says that a chart cannot be drawn when the relay has another version by then", async () => {
     await using screen = await open();
     const { page, complaints } = screen;
-    await page.route("**/developers/uplot*", (route) => route.fulfill({ status: 404, body: "Not found" }));
+    await page.route("**/developers/uPlot*", (route) => route.fulfill({ status: 404, body: "Not found" }));
     await screen.go("k/key_5/overview", "Overview");
     await page.getByText("This chart cannot be drawn: reload the page.").first().waitFor();
     expect(complaints).toEqual([]);

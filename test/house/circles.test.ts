@@ -5,11 +5,11 @@ import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = resolve(import.meta.dirname, "../..");
-const SPECIFIER = /(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"]+\.ts)"/g;
+const SPECIFIER = /(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"]+\.tsx?)"/g;
 
 async function importsOf(): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
-  for await (const name of glob("{core,plugins,config,cli,dashboard}/**/*.ts", { cwd: root })) {
+  for await (const name of glob("{core,plugins,config,cli,dashboard}/**/*.{ts,tsx}", { cwd: root })) {
     const text = await readFile(join(root, name), "utf8");
     const specifiers = [...text.matchAll(SPECIFIER)].map(([, specifier]) => specifier as string);
     found.set(

@@ -1,0 +1,87 @@
+/**
+ * Bundles the page with rolldown. As a program it writes `dist/dashboard.json`, unless that is newer than all that it is made of:
+ * at an install, and in a process of its own when a relay of a checkout is asked for the page.
+ */
+import { hash } from "node:crypto";
+import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { BUILT, type Packed } from "./assets.ts";
+import { GUIDE, receiversModule } from "./receivers.ts";
+
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+const folder = join(import.meta.dirname, "client");
+/** An import of this name gives the receivers of the guide. */
+const RECEIVERS = "relay:receivers";
+
+async function buildAssets(): Promise<Packed> {
+  const receivers = await receiversModule();
+  const [start] = await bundle("start.ts", "iife", receivers);
+  if (start === undefined || /<\/script|<!--/i.test(start.text))
+    throw new Error("start.ts: this cannot stand in a document");
+  const scripts = await bundle("main.tsx", "esm", receivers);
+  const uplot = createRequire(import.meta.url).resolve("uplot/dist/uPlot.min.css");
+  const style = (await readFile(uplot, "utf8")) + squeezeStyle(await readFile(join(folder, "style.css"), "utf8"));
+  const icon = await readFile(join(folder, "icon.svg"), "utf8");
+  const version = hash("sha256", JSON.stringify([start, scripts, style, icon])).slice(0, 12);
+  return {
+    version,
+    start: start.text,
+    main: scripts[0]?.name ?? "",
+    assets: [
+      ...scripts.map((one) => ({ ...one, type: JAVASCRIPT })),
+      { name: `style.${version}.css`, type: "text/css; charset=utf-8", text: style },
+      { name: `icon.${version}.svg`, type: "image/svg+xml", text: icon },
+    ],
+  };
+}
+
+/** Returns the chunks, the entry first: what a view imports when it is asked for is a chunk of its own. */
+async function bundle(input: string, format: "iife" | "esm", receivers: string) {
+  const { rolldown } = await import("rolldown");
+  const built = await rolldown({
+    input: join(folder, input),
+    platform: "browser",
+    logLevel: "silent",
+    tsconfig: false,
+    transform: { jsx: { runtime: "automatic", importSource: "preact" } },
+    plugins: [
+      {
+        name: "receivers",
+        resolveId: (id) => (id === RECEIVERS ? id : undefined),
+        load: (id) => (id === RECEIVERS ? receivers : undefined),
+      },
+    ],
+  });
+  const names = "[name].[hash].js";
+  const { output } = await built.generate({ format, minify: true, entryFileNames: names, chunkFileNames: names });
+  return output.flatMap((one) => (one.type === "chunk" ? [{ name: one.fileName, text: one.code }] : []));
+}
+
+/** Removes comments and most white space. No text of the stylesheet has two blanks in a row. */
+const squeezeStyle = (css: string): string =>
+  css
+    .replaceAll(/\/\*[^]*?\*\//g, "")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/ ?([{};,]) ?/g, "$1")
+    .replaceAll(";}", "}")
+    .replaceAll(/: /g, ":");
+
+const changedMs = async (file: string): Promise<number> => (await stat(file)).mtimeMs;
+
+async function isFresh(): Promise<boolean> {
+  const parts = await readdir(folder, { recursive: true });
+  const files = [import.meta.filename, GUIDE, ...parts.map((name) => join(folder, name))];
+  const built = await changedMs(BUILT).catch(() => 0);
+  return (await Promise.all(files.map(changedMs))).every((one) => one < built);
+}
+
+async function write(): Promise<void> {
+  if (await isFresh()) return;
+  const text = JSON.stringify(await buildAssets());
+  const part = `${BUILT}.${process.pid}`;
+  await mkdir(dirname(BUILT), { recursive: true });
+  await writeFile(part, text);
+  await rename(part, BUILT);
+}
+if (import.meta.main) await write();

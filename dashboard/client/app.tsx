@@ -1,0 +1,136 @@
+/** Chooses the view of an address, and shows the login before all of them. */
+import type { VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { AccountPage } from "./account.tsx";
+import { brand } from "./brand.tsx";
+import { AllKeys } from "./all-keys.tsx";
+import { Attempts } from "./attempts.tsx";
+import { Audit } from "./audit-list.tsx";
+import { useCell } from "./cell.ts";
+import { WaitNotice } from "./choices.tsx";
+import { Deliveries } from "./delivery.tsx";
+import { EventView } from "./event.tsx";
+import { EventTypes } from "./event-types.tsx";
+import { Events } from "./events.tsx";
+import { isKeyId, lastKey, loadKeys, rememberKey } from "./api-keys.ts";
+import { Closed, Login, LoginAgain, Paste, Setup } from "./login.tsx";
+import { Overview } from "./overview.tsx";
+import { empty, PageFrame, problem, skeleton } from "./elements.tsx";
+import { useLoad } from "./load.ts";
+import { RelayStatus } from "./relay-status.tsx";
+import { ShownOnce } from "./once.tsx";
+import { hasAccounts, isPortal } from "./page-facts.ts";
+import { place, settleRoute, type PagePlace } from "./route.ts";
+import { session } from "./session.ts";
+import { Shell } from "./shell.tsx";
+import { StepUp } from "./step-up.tsx";
+import { SubscriptionView } from "./subscription.tsx";
+import { SubscriptionList } from "./subscriptions.tsx";
+import { Users } from "./users.tsx";
+
+export const App = () => {
+  const now = useCell(session);
+  switch (now.kind) {
+    case "starting":
+      return (
+        <main class="boot">
+          {brand()}
+          <WaitNotice />
+          <p role="status">Loading…</p>
+        </main>
+      );
+    case "setup":
+      return <Setup />;
+    case "login":
+      return <Login note={now.note} />;
+    case "paste":
+      return <Paste note={now.note} />;
+    case "closed":
+      return <Closed note={now.note} />;
+    case "open":
+      // The key makes a new page when another person logs in, so that they do not see what the person before has typed.
+      return (
+        <div>
+          <Inside key={now.who ?? ""} />
+          <StepUp />
+          {now.ended === undefined && <ShownOnce />}
+          {now.ended !== undefined && <LoginAgain note={now.ended} />}
+        </div>
+      );
+  }
+};
+
+const Inside = () => {
+  const here = useCell(place);
+  const [area, keyId] = here.parts;
+  const inKey = area === "k" && keyId !== undefined && isKeyId(keyId);
+  useEffect(() => {
+    if (inKey) rememberKey(keyId);
+  }, [keyId]);
+  return (
+    <Shell keyId={inKey && !isPortal ? keyId : lastKey()} here={here}>
+      {view(here)}
+    </Shell>
+  );
+};
+
+function view(here: PagePlace): VNode {
+  const [area, keyId, name, id, more] = here.parts;
+  if (isPortal && !inPortal(here)) return lost();
+  if (area === "account") return <AccountPage key="account" />;
+  if (area === "relay") return <RelayStatus key="relay" />;
+  if (area === "users" && hasAccounts) return <Users key="users" />;
+  if (area === "keys") return <AllKeys key="keys" />;
+  if (area === undefined) return <Landing key="landing" />;
+  if (area !== "k" || keyId === undefined || !isKeyId(keyId)) return lost();
+  const { query } = here;
+  switch (name) {
+    case "overview":
+      return <Overview key={keyId} keyId={keyId} query={query} />;
+    case "subscriptions":
+      if (id === undefined) return <SubscriptionList key={keyId} keyId={keyId} />;
+      if (more === "deliveries")
+        return <Deliveries key={`${keyId} ${id} deliveries`} keyId={keyId} id={id} query={query} />;
+      return <SubscriptionView key={`${keyId} ${id}`} keyId={keyId} id={id} />;
+    case "events":
+      if (id === undefined) return <Events key={keyId} keyId={keyId} query={query} />;
+      return <EventView key={`${keyId} ${id}`} keyId={keyId} id={id} />;
+    case "attempts":
+      return <Attempts key={keyId} keyId={keyId} query={query} />;
+    case "types":
+      return <EventTypes key={keyId} keyId={keyId} />;
+    case "audit":
+      return <Audit key={keyId} keyId={keyId} query={query} />;
+    default:
+      return lost();
+  }
+}
+
+/** Whether a view is one of the link's key. */
+const inPortal = ({ parts: [area, keyId, name] }: PagePlace): boolean =>
+  area === undefined || (area === "k" && keyId === lastKey() && name !== "audit");
+
+const lost = (): VNode => (
+  <PageFrame title="Nothing here">
+    {empty(
+      "There is no such view",
+      "The address may have been cut off.",
+      <a class="button" href="#/">
+        Go to the start
+      </a>,
+    )}
+  </PageFrame>
+);
+
+/** Without an address: the only key, or all of them. */
+const Landing = () => {
+  const portal = isPortal ? lastKey() : undefined;
+  const { data, error, again } = useLoad(() => (portal === undefined ? loadKeys() : Promise.resolve([portal])), []);
+  const only = data?.length === 1 ? data[0] : undefined;
+  useEffect(() => {
+    if (only !== undefined) settleRoute(["k", only, "overview"]);
+  }, [only]);
+  if (error !== undefined) return <PageFrame title="Start">{problem(error, again)}</PageFrame>;
+  if (data === undefined || only !== undefined) return skeleton();
+  return <AllKeys />;
+};

@@ -1,0 +1,168 @@
+/** The frame around every view: navigation, the current key, and whether the view is live. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useCell } from "./cell.ts";
+import { brandLink } from "./brand.tsx";
+import { ThemeButton, WaitNotice } from "./choices.tsx";
+import { Form } from "./dialog.tsx";
+import { Field, Select } from "./fields.tsx";
+import { isKeyId, keys, loadKeys } from "./api-keys.ts";
+import { follow, liveState } from "./live.ts";
+import { Palette, PaletteButton } from "./palette.tsx";
+import { toast } from "./elements.tsx";
+import { go, to, type PagePlace } from "./route.ts";
+import { hasAccounts, isPortal, keyViews } from "./page-facts.ts";
+import { logOut } from "./session.ts";
+import { token } from "./token.ts";
+
+interface ShellProps {
+  readonly keyId: string | undefined;
+  readonly here: PagePlace;
+  readonly children: ComponentChildren;
+}
+
+/** When a view that has used up its requests is followed, ms: by then the short window of the limits has passed. */
+const LATE_MS = 15_000;
+/** When a key is followed again whose stream was refused, ms. */
+const AGAIN_MS = 60_000;
+
+export const Shell = ({ keyId, here, children }: ShellProps) => {
+  const now = useCell(token);
+  const [area] = here.parts;
+  const inKey = area === "k";
+  const several = !isPortal && (now?.keys === "*" || (now?.keys.length ?? 0) > 1);
+  const followed = inKey ? keyId : undefined;
+  const view = here.parts.join("/");
+  useLayoutEffect(() => {
+    follow(followed);
+    const late = (): void => follow(followed, true);
+    const [once, timer] = [setTimeout(late, LATE_MS), setInterval(late, AGAIN_MS)];
+    return () => {
+      clearTimeout(once);
+      clearInterval(timer);
+    };
+  }, [followed, view, now === undefined]);
+  useEffect(() => {
+    // On a phone the links are one line that scrolls: the current one is brought into sight.
+    const current = document.querySelector<HTMLElement>(".top nav [aria-current]");
+    const line = current?.closest("ul");
+    if (line && current)
+      line.scrollLeft = current.offsetLeft - line.offsetLeft - line.clientWidth / 2 + current.offsetWidth / 2;
+  }, [view]);
+  // Those of the whole relay stand apart from those of the key.
+  const link = (parts: readonly string[], text: string, on: boolean, apart = false) => (
+    <li key={text} class={apart ? "apart" : undefined}>
+      <a href={to(parts)} aria-current={on ? "page" : undefined}>
+        {text}
+      </a>
+    </li>
+  );
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      <header class="top">
+        {brandLink()}
+        {!isPortal && <KeySwitch keyId={keyId} />}
+        <nav aria-label="Views">
+          <ul>
+            {keyId === undefined
+              ? []
+              : keyViews.map(([name, text]) => link(["k", keyId, name], text, inKey && here.parts[2] === name))}
+            {several && link(["keys"], "API keys", area === "keys" || (area === undefined && !isPortal), true)}
+            {now?.keys === "*" && link(["relay"], "Relay", area === "relay")}
+            {now?.keys === "*" && hasAccounts && link(["users"], "Users", area === "users")}
+            {!isPortal && link(["account"], "Account", area === "account", !several)}
+          </ul>
+        </nav>
+        <div class="tools">
+          {now?.access === "read" && <span class="quiet">You may only look</span>}
+          {(inKey || isPortal) && <Live />}
+          <PaletteButton />
+          <ThemeButton />
+          <button type="button" class="plain" onClick={() => void logOut()}>
+            {isPortal ? "Leave" : "Log out"}
+          </button>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <WaitNotice />
+        {children}
+      </main>
+      <Palette keyId={keyId} />
+      <Toast />
+    </div>
+  );
+};
+
+/** The page uses the address after `#` itself, so a jump within the page is made by hand. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+const Toast = () => {
+  const text = useCell(toast);
+  return (
+    <div class="told" role="status">
+      {text !== undefined && <span>{text}</span>}
+    </div>
+  );
+};
+
+const BY_THEMSELVES = "New events and attempts appear by themselves while this is live.";
+const OLD = "What is shown may be out of date. It is read again as soon as the relay can be reached.";
+const STATES = {
+  off: ["not live", BY_THEMSELVES],
+  connecting: ["connecting…", BY_THEMSELVES],
+  on: ["live", BY_THEMSELVES],
+  lost: ["reconnecting…", OLD],
+  offline: ["offline", OLD],
+} as const;
+
+const Live = () => {
+  const state = useCell(liveState);
+  const [text, title] = STATES[state];
+  return (
+    <span class={`live is-${state}`} title={title} role="status">
+      {text}
+    </span>
+  );
+};
+
+const KeySwitch = ({ keyId }: { readonly keyId: string | undefined }) => {
+  const all = useCell(keys);
+  if (keyId === undefined) return null;
+  const ids = [...new Set([keyId, ...(all ?? [])])].toSorted();
+  const load = async (): Promise<void> => {
+    if (keys.now === undefined) await loadKeys();
+  };
+  return (
+    <div class="key">
+      <Select
+        label="API key"
+        bare
+        value={keyId}
+        options={[...ids.map((id) => [id, id] as const), ["", "Another key…"]]}
+        change={(next) => (next === "" ? go(["keys"]) : go(["k", next, "overview"]))}
+        load={load}
+      />
+    </div>
+  );
+};
+
+export const KeyForm = () => {
+  const [id, setId] = useState("");
+  const [wrong, setWrong] = useState<string | undefined>(undefined);
+  const submit = (): void => {
+    if (isKeyId(id)) go(["k", id, "subscriptions"]);
+    else setWrong("1 to 64 letters, digits, _ : and -, the first a letter or digit");
+  };
+  return (
+    <Form submit={submit}>
+      <Field label="Key id" value={id} change={setId} placeholder="key_1" error={wrong} />
+      <button type="submit">Open</button>
+    </Form>
+  );
+};
