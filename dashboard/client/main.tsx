@@ -1,9 +1,9 @@
 /** Starts the page. */
 import { render } from "preact";
-import { waiting } from "./api.ts";
+import { waiting } from "./state/api.ts";
 import { App } from "./app.tsx";
-import { dropBegun } from "./begun.ts";
-import { begin, session } from "./session.ts";
+import { dropBegun } from "./state/begun.ts";
+import { begin, session } from "./state/session.ts";
 
 /** By then the first view has taken what was begun for it. */
 const TAKEN_MS = 5_000;

@@ -1,19 +1,19 @@
 /** The frame around every view: navigation, the current key, and whether the view is live. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { useCell } from "./cell.ts";
-import { brandLink } from "./brand.tsx";
-import { ThemeButton, WaitNotice } from "./choices.tsx";
-import { Form } from "./dialog.tsx";
-import { Field, Select } from "./fields.tsx";
-import { isKeyId, keys, loadKeys } from "./api-keys.ts";
-import { follow, liveState } from "./live.ts";
-import { Palette, PaletteButton } from "./palette.tsx";
-import { toast } from "./elements.tsx";
-import { go, to, type PagePlace } from "./route.ts";
-import { hasAccounts, isPortal, keyViews } from "./page-facts.ts";
-import { logOut } from "./session.ts";
-import { token } from "./token.ts";
+import { useCell } from "./state/cell.ts";
+import { brandLink } from "./kit/brand.tsx";
+import { ThemeButton, WaitNotice } from "./kit/choices.tsx";
+import { Form } from "./kit/dialog.tsx";
+import { Field, Select } from "./kit/fields.tsx";
+import { isKeyId, keys, loadKeys } from "./state/api-keys.ts";
+import { follow, liveState } from "./state/live.ts";
+import { Palette, PaletteButton } from "./views/palette.tsx";
+import { toast } from "./kit/elements.tsx";
+import { go, to, type PagePlace } from "./state/route.ts";
+import { hasAccounts, isPortal, keyViews } from "./state/page-facts.ts";
+import { logOut } from "./state/session.ts";
+import { token } from "./state/token.ts";
 
 interface ShellProps {
   readonly keyId: string | undefined;

@@ -2,8 +2,8 @@
  * Runs in the head, before anything is drawn and while the rest is on its way: sets the theme, resumes the session and asks
  * for what the first view shows. It only saves time: what is not asked for here, the view asks for itself.
  */
-import { beginRequest } from "./begun.ts";
-import { firstReading } from "./first-reading.ts";
+import { beginRequest } from "./state/begun.ts";
+import { firstReading } from "./state/first-reading.ts";
 
 const page = document.documentElement.dataset;
 

@@ -1,6 +1,6 @@
 // Numbers and times in words.
 import { describe, expect, it } from "vitest";
-import { ago, count } from "../../dashboard/client/format.ts";
+import { ago, count } from "../../dashboard/client/state/format.ts";
 
 describe("numbers", () => {
   it("are grouped, with one digit after the point at most", () => {

@@ -142,8 +142,12 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     passed: ["../../publish/accept.ts", "../answer.ts"],
   },
   "dashboard/client/planted.ts": {
-    refused: ["../../core/api/resources/shapes.ts", "../../core/publish/accept.ts"],
-    passed: ["./dom.ts", "preact"],
+    refused: ["../../core/api/resources/shapes.ts", "../../core/publish/accept.ts", "../../core/model/event.ts"],
+    passed: ["./state/api.ts", "preact"],
+  },
+  "dashboard/client/views/planted.ts": {
+    refused: ["../../../core/api/resources/shapes.ts", "../../../core/model/event.ts", "../../assets.ts"],
+    passed: ["../shapes.ts", "../kit/dialog.tsx", "../forms/erase.tsx", "./events.tsx"],
   },
   // Only `import type` passes there.
   "dashboard/client/shapes.ts": { refused: ["../../core/api/resources/shapes.ts"], passed: ["zod"] },

@@ -1,0 +1,126 @@
+/** Shows the order of a subscription: what waits for its turn, and what holds it up, with a button to skip that. */
+import type { ComponentChildren } from "preact";
+import { ask, path } from "../state/api.ts";
+import { type Bound, Field, Select } from "../kit/fields.tsx";
+import { notice, problem, showToast, useAction, When } from "../kit/elements.tsx";
+import { useCalm, useLive, useLoad } from "../state/load.ts";
+import { count } from "../state/format.ts";
+import { to } from "../state/route.ts";
+import type { Order, Subscription } from "../shapes.ts";
+import { may } from "../state/may.ts";
+
+/** An order path as it is edited: a list of names stands as JSON. */
+export const pathText = (given: Subscription["orderBy"]): string =>
+  given === undefined ? "" : typeof given === "string" ? given : JSON.stringify(given);
+
+/** The fields of a subscription that say how it is ordered. */
+export const ORDER = ["ordered", "orderBy", "onFailed"] as const;
+const ORDERS = [
+  ["none", "none: several at once"],
+  ["skip", "in order of acceptance; a failed one is passed"],
+  ["hold", "in order of acceptance; a failed one holds up those behind it"],
+] as const;
+
+/** Returns the fields that `order`, a value of the form's list, and the path mean. @throws Error as `readPath` does */
+export const orderOf = (order: string, orderBy: string): Readonly<Record<(typeof ORDER)[number], unknown>> =>
+  order === "none"
+    ? { ordered: undefined, orderBy: undefined, onFailed: undefined }
+    : { ordered: true, orderBy: readPath(orderBy), onFailed: order };
+
+type OrderBind = (name: "order" | "orderBy") => Bound;
+
+export const orderFields = (bind: OrderBind): readonly ComponentChildren[] => [
+  <Select
+    label="Order"
+    {...bind("order")}
+    options={ORDERS}
+    hint="In order, a delivery goes when the one before it is delivered or failed."
+  />,
+  bind("order").value !== "none" && (
+    <Field
+      label="In order for each"
+      {...bind("orderBy")}
+      optional
+      hint={["A path, such as ", <code>data.account</code>, ". Empty: one order for all."]}
+    />
+  ),
+];
+
+/** Returns the path of a field; `undefined` when it is empty. @throws Error when it is a list that is not JSON */
+function readPath(text: string): unknown {
+  const given = text.trim();
+  if (!given.startsWith("[")) return given === "" ? undefined : given;
+  try {
+    return JSON.parse(given) as unknown;
+  } catch {
+    throw new Error("The path is not JSON.");
+  }
+}
+
+/** The order in words. */
+export const orderText = ({ ordered, orderBy, onFailed = "skip" }: Subscription): string => {
+  if (ordered !== true) return "none: several at once";
+  const by = orderBy === undefined ? "one after another" : `one after another for each ${pathText(orderBy)}`;
+  return `${by}; a failed one ${onFailed === "hold" ? "holds up those behind it" : "is passed"}`;
+};
+
+/** At most once in this time it is read again, ms: each reading counts for the limits. */
+const CALM_MS = 3_000;
+
+interface OrderProps {
+  readonly keyId: string;
+  readonly one: Subscription;
+}
+
+export const OrderCard = ({ keyId, one }: OrderProps) => {
+  const route = path("/api-keys/{}/webhooks/{}", [keyId, one.id]);
+  const { data, error, again } = useLoad(
+    async (signal) => (await ask<Order>("GET", `${route}/order`, { signal })).data,
+    [keyId, one.id],
+  );
+  const soon = useCalm(again, CALM_MS);
+  useLive((message) => {
+    // An event may be for this subscription or not: the relay knows.
+    if (message.event !== "attempt" || message.data.subscriptionId === one.id) soon();
+  });
+  const skip = useAction(async () => {
+    const { data: done } = await ask<{ readonly skipped: number }>("POST", `${route}/skip`);
+    showToast(done.skipped === 0 ? "Nothing is held any more" : `Skipped ${count(done.skipped)}`);
+    again();
+  });
+  if (data === undefined) return problem(error, again);
+  return (
+    <section class="card" aria-labelledby="order">
+      <h2 id="order">Order</h2>
+      <p>{`${count(data.waiting)} waiting for their turn.`}</p>
+      {data.held.length > 0 &&
+        notice(
+          "warn",
+          <p>These failed deliveries hold up those behind them. Replay them, or skip them.</p>,
+          <ul>
+            {data.held.map(({ eventId, since }) =>
+              eventId === undefined ? (
+                <li>One whose record is damaged</li>
+              ) : (
+                <li key={eventId}>
+                  <a href={to(["k", keyId, "events", eventId])}>
+                    <code>{eventId}</code>
+                  </a>{" "}
+                  {since !== undefined && <When at={since} />}
+                </li>
+              ),
+            )}
+          </ul>,
+          may("change") && (
+            <div class="row">
+              <button type="button" disabled={skip.busy} onClick={skip.run}>
+                {data.held.length === 1 ? "Skip it" : "Skip them"}
+              </button>
+            </div>
+          ),
+        )}
+      {problem(error, again)}
+      {problem(skip.error)}
+    </section>
+  );
+};

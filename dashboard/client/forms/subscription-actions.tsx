@@ -1,0 +1,106 @@
+/** Confirms and runs the actions on a subscription that need a second thought: rotating its secret, disabling and deleting it. */
+import { useState } from "preact/hooks";
+import { ask, path } from "../state/api.ts";
+import { Confirm } from "../kit/confirm.tsx";
+import { Select } from "../kit/fields.tsx";
+import { hostOf } from "../state/format.ts";
+import { line, notice, showToast } from "../kit/elements.tsx";
+import { goFromHere } from "../state/route.ts";
+import { secretKeeper } from "../kit/secret.tsx";
+import type { Glance, Secreted, Subscription } from "../shapes.ts";
+
+interface RotateProps {
+  readonly keyId: string;
+  readonly one: Subscription;
+  readonly close: () => void;
+}
+
+const OVERLAPS = [
+  ["86400", "1 day (recommended)"],
+  ["3600", "1 hour"],
+  ["604800", "7 days"],
+  ["0", "none: the old secret ends now"],
+] as const;
+
+export const Rotate = ({ keyId, one, close }: RotateProps) => {
+  const [overlap, setOverlap] = useState<string>(OVERLAPS[0][0]);
+  return (
+    <Confirm
+      title="Rotate the secret"
+      yes="Rotate"
+      no="Cancel"
+      kind="main"
+      close={close}
+      act={async (wanted) => {
+        const show = secretKeeper();
+        const body = { overlapSeconds: Number(overlap) };
+        const route = path("/api-keys/{}/webhooks/{}/rotate-secret", [keyId, one.id]);
+        show((await ask<Secreted>("POST", route, { body, wanted })).data);
+        close();
+      }}
+    >
+      <p>
+        A new secret is made and shown once. During the overlap both secrets sign each delivery, so that you can put the
+        new one in place without losing any.
+      </p>
+      <Select label="Overlap" value={overlap} options={OVERLAPS} change={setOverlap} />
+      {overlap === "0" &&
+        notice("warn", "Receivers that still verify with the old secret refuse every delivery from now on.")}
+    </Confirm>
+  );
+};
+
+interface DisableProps {
+  readonly keyId: string;
+  readonly one: Glance;
+  readonly close: () => void;
+  readonly done: () => void;
+}
+
+export const Disable = ({ keyId, one, close, done }: DisableProps) => {
+  const { backlog } = one.figures;
+  const many = backlog >= 1_000 ? "1,000 deliveries or more" : backlog === 1 ? "1 delivery" : `${backlog} deliveries`;
+  return (
+    <Confirm
+      title="Disable this subscription?"
+      yes="Disable it"
+      no="Keep it active"
+      close={close}
+      act={async (wanted) => {
+        const body = { status: "disabled" };
+        await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { body, wanted });
+        showToast("Disabled");
+        done();
+      }}
+    >
+      <p>
+        {backlog === 0 ? "No delivery is pending now." : `What is pending now, ${many}, ends as failed.`} Nothing is
+        sent while it is disabled, and new events that match are kept as failed.
+      </p>
+      <p>Enabling it again resumes nothing by itself: replay then what failed.</p>
+    </Confirm>
+  );
+};
+
+export const DeleteSubscription = ({ keyId, one, close }: RotateProps) => (
+  <Confirm
+    title="Delete this subscription?"
+    yes="Delete for ever"
+    doing="Deleting…"
+    name={hostOf(one.url)}
+    close={close}
+    act={async (wanted) => {
+      const leave = goFromHere();
+      await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { wanted });
+      showToast("Deleted");
+      leave(["k", keyId, "subscriptions"]);
+    }}
+  >
+    {notice("bad", <p>Deliveries under way are cancelled, pending ones too. This cannot be undone.</p>)}
+    <dl>
+      {line("URL", one.url)}
+      {one.description !== undefined && line("Description", one.description)}
+      {line("Id", <code>{one.id}</code>)}
+    </dl>
+  </Confirm>
+);

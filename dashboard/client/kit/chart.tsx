@@ -1,0 +1,250 @@
+/** Draws a chart over time, with the same numbers in words and in a table for people who cannot see it. */
+import type uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { repaint } from "./choices.tsx";
+import { count, lazily } from "../state/format.ts";
+import type { Chart, Column } from "../shapes.ts";
+
+export interface ChartLine {
+  readonly name: string;
+  readonly values: Column;
+  /** The custom property with its colour. */
+  readonly colour: string;
+  readonly dashed?: boolean;
+  /** The sum that is shown next to its name. */
+  readonly sum: string;
+}
+
+interface ChartProps {
+  readonly title: string;
+  readonly chart: Pick<Chart, "from" | "stepMs">;
+  readonly lines: readonly ChartLine[];
+  readonly format?: (value: number) => string;
+  /** The address of the list of what happened in a step, epoch ms: a click there leads to it. */
+  readonly list?: ((from: number, to: number) => string) | undefined;
+}
+
+const HEIGHT = 180;
+/** Counts have no halves. */
+const STEPS = Array.from({ length: 36 }, (_, i) => ([1, 2, 5][i % 3] as number) * 10 ** Math.floor(i / 3));
+const DAY_MS = 86_400_000;
+const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+const hour = lazily(() => new Intl.DateTimeFormat(undefined, clock));
+const day = lazily(() => new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" }));
+const at = lazily(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock }));
+
+export const ChartCard = ({ title, chart, lines, format = count, list }: ChartProps) => {
+  const box = useRef<HTMLDivElement>(null);
+  const [pointed, point] = useState<number | undefined>(undefined);
+  const [painted, paint] = useState(0);
+  const [failed, setFailed] = useState(false);
+  const from = Date.parse(chart.from);
+  const time = (i: number): string => at().format(new Date(from + i * chart.stepMs));
+  const leads = useRef(list);
+  leads.current = list;
+  const link = (i: number): string | undefined =>
+    leads.current?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs);
+
+  useEffect(() => {
+    const again = (): void => paint((before) => before + 1);
+    repaint.addEventListener("paint", again);
+    return () => repaint.removeEventListener("paint", again);
+  }, []);
+
+  useEffect(() => {
+    let made: uPlot | undefined;
+    let over = false;
+    const size = new ResizeObserver(() => made?.setSize({ width: box.current?.clientWidth ?? 300, height: HEIGHT }));
+    const draw = async (): Promise<void> => {
+      const { default: Plot } = await import("uplot");
+      if (over || box.current === null) return;
+      const times = (lines[0]?.values ?? []).map((_, i) => (from + i * chart.stepMs) / 1_000);
+      const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
+      made = new Plot(
+        options(box.current, lines, format, (i) => point(i)),
+        data,
+        box.current,
+      );
+      const { over: area } = made;
+      area.addEventListener("click", ({ offsetX }) => {
+        const address = link(made?.posToIdx(offsetX) ?? 0);
+        if (address !== undefined) location.hash = address;
+      });
+      size.observe(box.current);
+      setFailed(false);
+    };
+    // A page that is open for days may ask for the library of a version that is no longer served.
+    draw().catch(() => setFailed(true));
+    return () => {
+      over = true;
+      size.disconnect();
+      made?.destroy();
+    };
+  }, [lines, painted]);
+
+  const value = (line: ChartLine, i: number): string => {
+    const one = line.values[i];
+    return one === null || one === undefined ? "–" : format(one);
+  };
+  return (
+    <figure class="card chart">
+      <figcaption>
+        <div class="chart-head">
+          <h2>{title}</h2>
+          {pointed !== undefined && <small>{time(pointed)}</small>}
+        </div>
+        <ul class="legend">
+          {lines.map((line) => (
+            <li key={line.name} {...lookOf(line)}>
+              {line.name} <b>{pointed === undefined ? line.sum : value(line, pointed)}</b>
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+      {failed && (
+        <p class="quiet" role="status">
+          This chart cannot be drawn: reload the page.
+        </p>
+      )}
+      <div
+        ref={box}
+        class={list === undefined ? "plot" : "plot leads"}
+        role="img"
+        aria-label={`${title}: ${lines.map(({ name, sum }) => `${name} ${sum}`).join(", ")}`}
+      />
+      <details>
+        <summary>
+          As a table
+          <span class="hidden">{`: ${title}`}</span>
+        </summary>
+        <ChartTable title={title} lines={lines} time={time} value={value} link={link} />
+      </details>
+    </figure>
+  );
+};
+
+interface ChartTableProps {
+  readonly title: string;
+  readonly lines: readonly ChartLine[];
+  readonly time: (i: number) => string;
+  readonly value: (line: ChartLine, i: number) => string;
+  readonly link: (i: number) => string | undefined;
+}
+
+const ChartTable = ({ title, lines, time, value, link }: ChartTableProps) => {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const details = box.current?.closest("details");
+    const toggled = (): void => setOpen(details?.open === true);
+    details?.addEventListener("toggle", toggled);
+    return () => details?.removeEventListener("toggle", toggled);
+  }, []);
+  const places = (lines[0]?.values ?? [])
+    .map((_, i) => i)
+    .filter((i) => lines.some(({ values }) => (values[i] ?? 0) !== 0));
+  return (
+    <div ref={box} class="figures" tabIndex={0} role="region" aria-label={`${title}, as a table`}>
+      {open &&
+        (places.length === 0 ? (
+          <p class="quiet">Nothing happened in this time.</p>
+        ) : (
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">From</th>
+                {lines.map(({ name }) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {places.toReversed().map((i) => (
+                <tr key={i}>
+                  <th scope="row">{link(i) === undefined ? time(i) : <a href={link(i)}>{time(i)}</a>}</th>
+                  {lines.map((line) => (
+                    <td key={line.name}>{value(line, i)}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ))}
+    </div>
+  );
+};
+
+function options(
+  box: HTMLElement,
+  lines: readonly ChartLine[],
+  format: (value: number) => string,
+  point: (i: number | undefined) => void,
+): uPlot.Options {
+  const font = `12px ${getComputedStyle(box).fontFamily}`;
+  const colour = (name: string): string => colourIn(box, name);
+  const axis = { stroke: colour("quiet"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  return {
+    width: box.clientWidth || 300,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 20, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.1)] } },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        space: 64,
+        size: 28,
+        values: (_, splits) => splits.map((one, i) => tick(one, splits, i)),
+      },
+      { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36, incrs: STEPS },
+    ],
+    series: [
+      {},
+      ...lines.map(({ colour: name, dashed }, i) => ({
+        stroke: colour(name),
+        width: 2,
+        dash: dashed ? [6, 4] : undefined,
+        fill: i === 0 ? thin(colour(name)) : undefined,
+        points: { size: 5, fill: colour(name), filter: alone },
+        spanGaps: false,
+      })),
+    ],
+    hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? undefined)] },
+  };
+}
+
+/** How a line looks in the legend. */
+const lookOf = ({ colour, dashed }: ChartLine) => ({
+  class: dashed ? "line is-dashed" : "line",
+  style: { "--stroke": `var(--${colour})` },
+});
+
+/** A colour of the theme as a canvas takes it. The property itself says what it is in either theme. */
+function colourIn(box: HTMLElement, name: string): string {
+  box.style.color = `var(--${name})`;
+  const found = getComputedStyle(box).color;
+  box.style.color = "";
+  return found;
+}
+/** `rgb(36, 80, 196)` → the same, nearly transparent. */
+const thin = (rgb: string): string => rgb.replace(/^rgb\((.*)\)$/, "rgba($1, 0.12)");
+
+/** A midnight is shown as its day. */
+function tick(seconds: number, splits: readonly number[], i: number): string {
+  const date = new Date(seconds * 1_000);
+  const span = ((splits.at(-1) ?? 0) - (splits[0] ?? 0)) * 1_000;
+  return span > 2 * DAY_MS || (i > 0 && date.getHours() + date.getMinutes() === 0)
+    ? day().format(date)
+    : hour().format(date);
+}
+
+/** Returns points without neighbours: without a mark they would not be visible. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] ?? [];
+  const there = (i: number): boolean => values[i] !== null && values[i] !== undefined;
+  return [...values.keys()].filter((i) => there(i) && !there(i - 1) && !there(i + 1));
+}

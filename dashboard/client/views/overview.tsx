@@ -1,0 +1,206 @@
+/** Shows the overview of a key: sums, charts, and the state of its subscriptions. */
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { VNode } from "preact";
+import { ChartCard, type ChartLine } from "../kit/chart.tsx";
+import { PublishButton } from "../forms/publish-event.tsx";
+import { Choice, Select } from "../kit/fields.tsx";
+import { count, duration, share } from "../state/format.ts";
+import { loadStats, nameOf } from "../state/api-keys.ts";
+import { empty, PageFrame, problem, skeleton } from "../kit/elements.tsx";
+import { useCalm, useEvery, useLive, useLoad } from "../state/load.ts";
+import { may } from "../state/may.ts";
+import { PortalLink } from "../forms/portal-link.tsx";
+import { spanQuery } from "../kit/filters.tsx";
+import { refine, to } from "../state/route.ts";
+import type { Chart, Range, Stats } from "../shapes.ts";
+import { glanceTable } from "./subscriptions.tsx";
+
+interface OverviewProps {
+  readonly keyId: string;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+export const RANGES = [
+  ["1h", "1 hour"],
+  ["24h", "24 hours"],
+  ["7d", "7 days"],
+] as const;
+const REFRESH_MS = 15_000;
+
+export const Overview = ({ keyId, query }: OverviewProps) => {
+  const range = (RANGES.find(([one]) => one === query["range"])?.[0] ?? "1h") as Range;
+  const only = query["sub"];
+  const { data, error, again } = useLoad((signal) => loadStats(keyId, range, only, signal), [keyId, range, only]);
+  const calm = useCalm(again, REFRESH_MS);
+  const soon = useCalm(again, 1_000);
+  // Time goes on where nothing happens: what was an hour ago leaves the hour.
+  useEvery(again, data?.stepMs ?? REFRESH_MS);
+  const begun = useRef(false);
+  const [linking, setLinking] = useState(false);
+  useLive(({ event }) => {
+    // The first event on a quiet page shows at once; a stream of them is loaded from time to time.
+    if (begun.current && event !== "subscription") return calm();
+    begun.current = true;
+    soon();
+  });
+  return (
+    <PageFrame
+      title="Overview"
+      kicker={<code>{keyId}</code>}
+      actions={[
+        data !== undefined && data.subscriptions.length > 1 && (
+          <Select
+            label="Subscription"
+            bare
+            value={only ?? ""}
+            options={[["", "All subscriptions"], ...data.subscriptions.map((one) => [one.id, nameOf(one)] as const)]}
+            change={(sub) => refine({ sub })}
+          />
+        ),
+        <PublishButton keyId={keyId} />,
+        may("link") && (
+          <button type="button" onClick={() => setLinking(true)}>
+            Portal link…
+          </button>
+        ),
+        <Choice label="Range" value={range} options={RANGES} change={(next) => refine({ range: next })} />,
+      ]}
+    >
+      {linking && <PortalLink keyId={keyId} close={() => setLinking(false)} />}
+      {problem(error, again)}
+      {data === undefined ? error === undefined && skeleton() : <Shown keyId={keyId} data={data} only={only} />}
+    </PageFrame>
+  );
+};
+
+/** @param list the address of what it counts */
+const tile = (name: string, value: string, list?: string, more?: string) => (
+  <div class="tile">
+    <dt>{name}</dt>
+    <dd>
+      {list === undefined ? (
+        value
+      ) : (
+        <a href={list} aria-label={`${name}: ${value}`}>
+          {value}
+        </a>
+      )}
+      {more !== undefined && <small>{more}</small>}
+    </dd>
+  </div>
+);
+
+const Shown = ({
+  keyId,
+  data,
+  only,
+}: {
+  readonly keyId: string;
+  readonly data: Stats;
+  readonly only: string | undefined;
+}) => {
+  const { totals, subscriptions } = data;
+  const shown = only === undefined ? subscriptions : subscriptions.filter(({ id }) => id === only);
+  const backlog = shown.reduce((sum, one) => sum + one.figures.backlog, 0);
+  const range = { sub: only, time: data.range };
+  const events = (status?: string): string => to(["k", keyId, "events"], { ...range, status });
+  const more = shown.some((one) => one.figures.backlog >= 1_000) ? "or more" : undefined;
+  return (
+    <div class="stack">
+      <dl class="tiles">
+        {tile("Events accepted", count(totals.accepted), events())}
+        {tile("Delivered", count(totals.delivered), events("delivered"))}
+        {tile("Failed", count(totals.failed), events("failed"))}
+        {tile("Success rate", share(totals.delivered, totals.attempts), to(["k", keyId, "attempts"], range))}
+        {tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`)}
+        {tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more)}
+      </dl>
+      {(only === undefined ? Charts : OwnCharts)({ data, list: listOf(keyId, only), pending: backlog })}
+      <h2>Subscriptions</h2>
+      {subscriptions.length === 0
+        ? empty(
+            "No subscription yet",
+            "A subscription is a URL and the names of the events that are sent there.",
+            may("change") && (
+              <a class="button main" href={to(["k", keyId, "subscriptions"], { new: "yes" })}>
+                Create the first one
+              </a>
+            ),
+          )
+        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === data.range)?.[1], data.subscriptionsLeft)}
+    </div>
+  );
+};
+
+const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
+  (
+    [
+      ["RATE_LIMIT_EXCEEDED", "c-blue", false],
+      ["BURST_EXCEEDED", "c-amber", false],
+      ["PROVIDER_BACKPRESSURE", "c-violet", true],
+      ["ABUSE_SUSPEND", "c-red", true],
+    ] as const
+  ).map(([code, colour, dashed]) => ({
+    name: code,
+    values: series.refused[code] ?? [],
+    colour,
+    dashed,
+    sum: count(totals.refused[code] ?? 0),
+  }));
+
+type ListOf = (view: "events" | "attempts", from: number, to: number) => string;
+/** Leads to the list of what happened in a part of a chart. */
+export const listOf =
+  (keyId: string, sub?: string): ListOf =>
+  (view, from, until) =>
+    to(["k", keyId, view], { sub, ...spanQuery(from, until) });
+
+export const Charts = (props: Omit<OwnProps, "more">) => {
+  const { data } = props;
+  const lines = useMemo(() => codesOf(data), [data]);
+  return <OwnCharts {...props} more={<ChartCard title="Refused requests (429)" chart={data} lines={lines} />} />;
+};
+
+interface OwnProps {
+  readonly data: Chart;
+  readonly list?: ListOf | undefined;
+  readonly more?: VNode;
+  /** How much is pending now: the chart only knows the last full minute. */
+  readonly pending?: number | undefined;
+}
+
+/** Those of one subscription: the relay refuses requests of a key, not of a subscription. */
+export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
+  const { series, totals } = data;
+  const last = pending ?? series.backlog.at(-1) ?? 0;
+  const all = useMemo(
+    () => ({
+      events: [
+        { name: "accepted", values: series.accepted, colour: "c-blue", sum: count(totals.accepted) },
+        { name: "delivered", values: series.delivered, colour: "c-green", sum: count(totals.delivered) },
+        { name: "failed", values: series.failed, colour: "c-red", dashed: true, sum: count(totals.failed) },
+      ],
+      latency: [
+        { name: "p50", values: series.p50Ms, colour: "c-blue", sum: duration(totals.p50Ms) },
+        { name: "p99", values: series.p99Ms, colour: "c-amber", dashed: true, sum: duration(totals.p99Ms) },
+      ],
+      backlog: [{ name: "pending", values: series.backlog, colour: "c-violet", sum: count(last) }],
+    }),
+    [data, last],
+  );
+  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
+  return (
+    <div class={more === undefined ? "charts three" : "charts"}>
+      <ChartCard title="Events and deliveries" chart={data} lines={all.events} list={leads("events")} />
+      <ChartCard
+        title="Latency of attempts"
+        chart={data}
+        lines={all.latency}
+        format={duration}
+        list={leads("attempts")}
+      />
+      <ChartCard title="Backlog" chart={data} lines={all.backlog} />
+      {more}
+    </div>
+  );
+};
