@@ -20,7 +20,7 @@ const ENTRIES = [
 ];
 /** These look beside themselves for an entry. All others look for files of the checkout. */
 const NEIGHBOURS = new Set([
-  ...["config/module-resolver.ts", "cli/support/relay-process.ts"],
+  ...["config/module-resolver.ts", "cli/local/relay-process.ts"],
   ...["cli/support/transform-processes.ts", "plugins/storage/sqlite/thread.ts"],
 ]);
 

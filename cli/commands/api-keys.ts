@@ -4,7 +4,8 @@ import { openApi } from "../support/client.ts";
 import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
 import { json, printable, printTable } from "../support/output.ts";
-import { record, rows } from "../support/response-shape.ts";
+import { asking, sayMore } from "../support/plain.ts";
+import { rows } from "../support/response-shape.ts";
 
 interface ListedKey {
   readonly id: string;
@@ -33,29 +34,27 @@ const apiKeys: Command = {
       const cells = keys.map(({ id, figures }) => [id, ...FIGURES.map((name) => String(figures?.[name] ?? "–"))]);
       io.print(printTable(["id", ...FIGURES], cells));
     }
-    if (answer.nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
+    sayMore(answer, io);
   },
 };
 
-const erase: Command = {
+const erase = asking<{ readonly id?: string; readonly startedAt: string }>({
   usage: "api-keys erase <key>",
   about: "erase a key with its subscriptions, events and deliveries; there is no way back",
   options: [{ flags: "--yes", about: "needed: it says that this is meant" }, JSON_OPTION, ...API_OPTIONS],
   examples: ["relay api-keys erase key_1 --yes"],
-  async run(given, io) {
-    const id = given.args[0] ?? "";
+  ask(given) {
+    const [id = ""] = given.args;
     if (!given.flag("yes"))
       throw usage(`this deletes every event and subscription of ${printable(id)} for ever: add --yes when it is meant`);
-    const api = await openApi(given, io, "stepped-up");
-    const answer = await api.ask("DELETE", pathOf("api-keys", id));
-    const { startedAt } = record<{ readonly startedAt: string }>(answer, { startedAt: "text" });
-    if (given.flag("json")) io.print(json({ id, startedAt }));
-    else
-      io.say(`relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`);
+    return { method: "DELETE", path: pathOf("api-keys", id), right: "stepped-up" };
   },
-};
+  shape: { startedAt: "text" },
+  show: ({ startedAt }, io, { args: [id = ""] }) =>
+    io.say(`relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`),
+});
 
-const portalLink: Command = {
+const portalLink = asking<{ readonly url: string; readonly expiresAt: string }>({
   usage: "api-keys portal-link <key>",
   about: "make a link that opens the portal of a key, for your customer",
   options: [
@@ -65,20 +64,15 @@ const portalLink: Command = {
     ...API_OPTIONS,
   ],
   examples: ["relay api-keys portal-link key_1 --access read --expires-in 600"],
-  async run(given, io) {
+  ask(given) {
     const access = readAccess(given) ?? "manage";
     const expiresInSeconds = given.whole("expires-in", 60, 86_400);
-    const api = await openApi(given, io);
-    const answer = await api.ask("POST", links(given), { access, ...(expiresInSeconds && { expiresInSeconds }) });
-    const made = record<{ readonly url: string; readonly expiresAt: string }>(answer, {
-      url: "text",
-      expiresAt: "text",
-    });
-    if (given.flag("json")) io.print(json(made));
-    else io.print(printable(made.url));
-    io.say(`relay: everybody who has the link may use it until ${printable(made.expiresAt)}`);
+    return { method: "POST", path: links(given), body: { access, ...(expiresInSeconds && { expiresInSeconds }) } };
   },
-};
+  shape: { url: "text", expiresAt: "text" },
+  show: ({ url }, io) => io.print(printable(url)),
+  after: ({ expiresAt }, io) => io.say(`relay: everybody who has the link may use it until ${printable(expiresAt)}`),
+});
 
 const endPortalLinks: Command = {
   usage: "api-keys end-portal-links <key>",

@@ -6,7 +6,8 @@ import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/c
 import { ATTEMPT_OPTIONS, attemptQuery } from "../support/events-query.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { exportLines, type ExportFormat, readFormat } from "../support/export-lines.ts";
-import { attemptResult, json, printable, printTable } from "../support/output.ts";
+import { attemptResult, json, printable } from "../support/output.ts";
+import { listing } from "../support/plain.ts";
 import { rows } from "../support/response-shape.ts";
 
 interface Done {
@@ -31,21 +32,9 @@ interface Found {
 
 const FOUND = { eventId: "text", subscriptionId: "text", startedAt: "text", durationMs: "number" } as const;
 const COLUMNS = [
-  "id",
-  "eventId",
-  "type",
-  "acceptedAt",
-  "subscriptionId",
-  "subscriptionName",
-  "deliveryStatus",
-  "cycle",
-  "number",
-  "startedAt",
-  "durationMs",
-  "statusCode",
-  "error",
-  "detail",
-] as const;
+  ..."id eventId type acceptedAt subscriptionId subscriptionName deliveryStatus".split(" "),
+  ..."cycle number startedAt durationMs statusCode error detail".split(" "),
+];
 
 /** Most events of one request. */
 const MOST = 100;
@@ -106,7 +95,7 @@ async function exportAttempts(given: Given, io: CliEnvironment, format: ExportFo
   await exportLines(await openApi(given, io), format, found, given.text("cursor"), io);
 }
 
-const attempts: Command = {
+const listed = listing<Found>({
   usage: "events attempts",
   about: "list attempts over all events of a key, newest event first, of the newest cycle of each delivery",
   options: [
@@ -123,28 +112,25 @@ const attempts: Command = {
     "relay events attempts --key key_1 --status-code 503",
     "relay events attempts --key key_1 --error timeout --format csv > timeouts.csv",
   ],
+  ask: (given) => ({ path: attemptsPath(given, pageOf(given)) }),
+  shape: FOUND,
+  columns: {
+    at: "startedAt",
+    result: attemptResult,
+    took: ({ durationMs }) => `${durationMs} ms`,
+    event: "eventId",
+    subscription: "subscriptionId",
+    delivery: "deliveryStatus",
+  },
+  none: () => "no such attempts",
+  more: ({ searchedTo }) =>
+    `there may be more${searchedTo === undefined ? "" : ` (looked back to ${printable(searchedTo)})`}`,
+});
+const attempts: Command = {
+  ...listed,
   async run(given, io) {
     const format = readFormat(given);
-    if (format !== undefined) return exportAttempts(given, io, format);
-    const answer = await (await openApi(given, io)).ask("GET", attemptsPath(given, pageOf(given)));
-    const all = rows<Found>(answer, FOUND);
-    if (given.flag("json")) io.print(json(all));
-    else {
-      const cells = all.map((one) => [
-        one.startedAt,
-        attemptResult(one),
-        `${one.durationMs} ms`,
-        one.eventId,
-        one.subscriptionId,
-        one.deliveryStatus,
-      ]);
-      if (cells.length > 0) io.print(printTable(["at", "result", "took", "event", "subscription", "delivery"], cells));
-      else io.say("relay: no such attempts");
-    }
-    if (answer.nextCursor !== undefined) {
-      const to = answer.searchedTo === undefined ? "" : ` (looked back to ${printable(answer.searchedTo)})`;
-      io.say(`relay: there may be more${to}: --cursor ${printable(answer.nextCursor)}`);
-    }
+    return format === undefined ? listed.run(given, io) : exportAttempts(given, io, format);
   },
 };
 

@@ -1,8 +1,8 @@
 /** `relay demo`: shows the main job with a real relay: publish, sign, deliver, retry, fail, replay. */
 import type { Command } from "../support/command.ts";
 import { EX_OK, EX_SOFTWARE } from "../support/exit.ts";
-import { openStage, type Stage } from "../demo/stage.ts";
-import { createNarrator, type Narrator } from "../demo/narrator.ts";
+import { openStage, type Stage } from "../local/demo-stage.ts";
+import { createNarrator, type Narrator } from "../local/narrator.ts";
 
 const demo: Command = {
   usage: "demo",

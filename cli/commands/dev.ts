@@ -4,16 +4,16 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { systemReason } from "../../core/lib/system-error.ts";
-import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
+import { arrivalPrinter, readStatuses } from "../local/arrival-lines.ts";
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { stopAsked } from "../support/stop-asked.ts";
-import { DEV_KEY, openDesk, type Desk } from "../dev/desk.ts";
-import { forward, readTarget } from "../dev/forward.ts";
-import { publicationOf } from "../dev/publication.ts";
-import { savedFiles, type SavedFile } from "../dev/saved-files.ts";
+import { DEV_KEY, openDesk, type Desk } from "../local/desk.ts";
+import { forward, readTarget } from "../local/forward.ts";
+import { publicationOf } from "../local/publication.ts";
+import { savedFiles, type SavedFile } from "../local/saved-files.ts";
 
 const dev: Command = {
   usage: "dev [folder]",
@@ -33,18 +33,13 @@ const dev: Command = {
   async run(given, io) {
     const to = given.text("to");
     const target = to === undefined ? undefined : readTarget(to);
-    const statuses = readStatuses(given.list("status") ?? ["200"]);
-    let answered = 0;
+    const status = readStatuses(given.list("status"));
     const desk = await openDesk(
       {
         folder: resolve(io.cwd, given.text("dir") ?? ".relay-dev"),
         port: given.whole("port", 0, 65_535) ?? 8080,
-        answer: (arrival) =>
-          target === undefined
-            ? (statuses[Math.min(answered++, statuses.length - 1)] as number)
-            : forward(target, arrival, io),
-        arrived: (arrival, status) =>
-          io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
+        answer: (arrival) => (target === undefined ? status() : forward(target, arrival, io)),
+        arrived: arrivalPrinter(given, io),
       },
       io,
     );

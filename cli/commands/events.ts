@@ -7,6 +7,7 @@ import { openApi } from "../support/client.ts";
 import { type Command, KEY_OPTIONS } from "../support/command.ts";
 import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
 import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
+import { deleting, listing, sayMore } from "../support/plain.ts";
 import { record, rows, type Shape } from "../support/response-shape.ts";
 
 interface Head {
@@ -37,24 +38,15 @@ interface ShownDelivery {
 type Shown = Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
 const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
 
-const list: Command = {
+const list = listing<Head>({
   usage: "events list",
   about: "list or search the events of a key, newest first",
   options: [...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS],
-  async run(given, io) {
-    const answer = await (await openApi(given, io)).ask("GET", eventsPath(given, pageOf(given)));
-    const all = rows<Head>(answer, HEAD);
-    const { nextCursor, searchedTo } = answer;
-    if (given.flag("json")) io.print(json(all));
-    else if (all.length === 0)
-      io.say(`relay: no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`);
-    else {
-      const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
-      io.print(printTable(["id", "type", "status", "accepted"], cells));
-    }
-    if (nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
-  },
-};
+  ask: (given) => ({ path: eventsPath(given, pageOf(given)) }),
+  shape: HEAD,
+  columns: { id: "id", type: "type", status: "status", accepted: "acceptedAt" },
+  none: (_, { searchedTo }) => `no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`,
+});
 
 const show: Command = {
   usage: "events show <event>",
@@ -67,13 +59,12 @@ const show: Command = {
   async run(given, io) {
     const path = withQuery(keyPath(given, "events", given.args[0]), pageOf(given));
     const answer = await (await openApi(given, io)).ask("GET", path);
-    const { nextCursor } = answer;
     const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
     const deliveries = rows<ShownDelivery>(
       { ...answer, data: event.deliveries },
       { subscriptionId: "text", attempts: "list" },
     );
-    if (nextCursor !== undefined) io.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
+    sayMore(answer, io, "there are more deliveries");
     if (given.flag("json")) return io.print(json(event));
     io.print(
       fields([
@@ -107,16 +98,13 @@ function describe(delivery: ShownDelivery): string {
   return [head, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
-const erase: Command = {
+const erase = deleting({
   usage: "events delete <event>",
   about: "erase an event with its data and its deliveries, pending ones too; there is no way back",
   options: KEY_OPTIONS,
   examples: ["relay events delete evt_01k --key key_1"],
-  async run(given, io) {
-    await (await openApi(given, io)).ask("DELETE", keyPath(given, "events", given.args[0]));
-    if (given.flag("json")) io.print(json({ id: given.args[0], deleted: true }));
-    else io.say(`relay: ${printable(given.args[0] ?? "")} is erased`);
-  },
-};
+  ask: (given) => ({ method: "DELETE", path: keyPath(given, "events", given.args[0]) }),
+  done: "is erased",
+});
 
 export const commands: readonly Command[] = [list, show, erase, ...deliveries, ...exports, ...types];

@@ -1,11 +1,10 @@
 /** `relay subscriptions test-filter`: asks the relay whether an event matches a filter, and shows why. */
 import { keyPath } from "../support/api-path.ts";
-import { openApi } from "../support/client.ts";
-import { type Command, KEY_OPTIONS } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { jsonOption } from "../support/json-option.ts";
-import { json, printable, printTable } from "../support/output.ts";
-import { record } from "../support/response-shape.ts";
+import { printable, printTable } from "../support/output.ts";
+import { asking } from "../support/plain.ts";
 import { EVENT_OPTIONS, eventFields } from "../support/tested-event.ts";
 
 interface Condition {
@@ -24,7 +23,7 @@ interface Tested {
   readonly conditions: readonly Condition[];
 }
 
-const testFilter: Command = {
+const testFilter = asking<Tested>({
   usage: "subscriptions test-filter <subscription>",
   about: "test the filter of a subscription, or another one, on an event; ends with 1 when it does not match",
   options: [
@@ -36,7 +35,7 @@ const testFilter: Command = {
     "relay subscriptions test-filter sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
     `relay subscriptions test-filter sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --filter @filter.json`,
   ],
-  async run(given, io) {
+  async ask(given, io) {
     const filter = given.text("filter");
     // Both go out byte for byte as they were given.
     const parts = [
@@ -44,18 +43,12 @@ const testFilter: Command = {
       ...(filter === undefined ? [] : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, io)}`]),
     ];
     const path = keyPath(given, "webhooks", given.args[0], "filter", "test");
-    const answer = await (await openApi(given, io)).ask("POST", path, `{${parts.join(",")}}`);
-    const tested = record<Tested>(answer, {
-      matched: "flag",
-      typeMatched: "flag",
-      filterMatched: "flag",
-      conditions: "list",
-    });
-    if (given.flag("json")) io.print(json(tested));
-    else io.print(describe(tested));
-    return tested.matched ? EX_OK : EX_REFUSED;
+    return { method: "POST", path, body: `{${parts.join(",")}}` };
   },
-};
+  shape: { matched: "flag", typeMatched: "flag", filterMatched: "flag", conditions: "list" },
+  show: (tested, io) => io.print(describe(tested)),
+  after: ({ matched }) => (matched ? EX_OK : EX_REFUSED),
+});
 
 function describe({ matched, typeMatched, type, conditions }: Tested): string {
   const why = typeMatched ? "" : `: no event name of the subscription matches ${type}`;
@@ -71,4 +64,4 @@ function describe({ matched, typeMatched, type, conditions }: Tested): string {
   return `${head}\n${printTable(["at", "met", "decided", "found", "condition"], cells)}`;
 }
 
-export const commands: readonly Command[] = [testFilter];
+export const commands = [testFilter];

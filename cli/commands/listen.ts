@@ -5,13 +5,13 @@ import { isAbsolute, join, resolve } from "node:path";
 import { SECRET_FORM } from "../../core/model/signing-secret.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
-import { keptAuthority } from "../support/kept-authority.ts";
+import { arrivalPrinter, readStatuses } from "../local/arrival-lines.ts";
+import { keptAuthority } from "../local/kept-authority.ts";
 import { stopAsked } from "../support/stop-asked.ts";
 import type { Command } from "../support/command.ts";
 import { EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { unreadable } from "../support/named-files.ts";
-import { startReceiver } from "../support/receiver.ts";
+import { startReceiver } from "../local/receiver.ts";
 
 const HOST = "127.0.0.1";
 
@@ -37,19 +37,17 @@ const listen: Command = {
     const port = given.whole("port", 0, 65_535) ?? 8443;
     const named = given.list("secret") ?? [];
     const waiting = named.filter((text) => secretsOf(text, io).length === 0);
-    const statuses = readStatuses(given.list("status") ?? ["200"]);
+    const answer = readStatuses(given.list("status"));
     const folder = resolve(io.cwd, given.text("dir") ?? defaultFolder(io));
     const authority = await keptAuthority(folder, io);
-    let answered = 0;
     const receiver = await startReceiver({
       host: HOST,
       port,
       clock: io.clock,
       certificate: await authority.issue([HOST, "localhost", "::1"]),
       secrets: () => named.flatMap((text) => secretsNow(text, io)),
-      answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
-      arrived: (arrival, status) =>
-        io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io)),
+      answer,
+      arrived: arrivalPrinter(given, io),
     }).catch((error: unknown) => {
       throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port}: ${systemReason(error)}`, {
         cause: error,

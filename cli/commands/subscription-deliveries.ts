@@ -1,9 +1,8 @@
 /** `relay subscriptions deliveries`: lists the deliveries of one subscription. */
 import { keyPath, PAGE_OPTIONS, pageOf, withQuery } from "../support/api-path.ts";
-import { openApi } from "../support/client.ts";
-import { type Command, KEY_OPTIONS } from "../support/command.ts";
-import { attemptResult, json, printable, printTable } from "../support/output.ts";
-import { rows } from "../support/response-shape.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
+import { attemptResult } from "../support/output.ts";
+import { listing } from "../support/plain.ts";
 
 interface Listed {
   readonly eventId: string;
@@ -16,7 +15,7 @@ interface Listed {
   readonly updatedAt: string;
 }
 
-const deliveries: Command = {
+const deliveries = listing<Listed>({
   usage: "subscriptions deliveries <subscription>",
   about: "list the deliveries of one subscription, newest event first",
   options: [
@@ -25,28 +24,21 @@ const deliveries: Command = {
     ...KEY_OPTIONS,
   ],
   examples: ["relay subscriptions deliveries sub_1 --key key_1 --status failed"],
-  async run(given, io) {
+  ask(given) {
     const query = { status: given.text("status"), ...pageOf(given) };
-    const path = withQuery(keyPath(given, "webhooks", given.args[0], "deliveries"), query);
-    const answer = await (await openApi(given, io)).ask("GET", path);
-    const all = rows<Listed>(answer, { eventId: "text", status: "text", attempts: "list", updatedAt: "text" });
-    if (given.flag("json")) io.print(json(all));
-    else if (all.length === 0) io.say("relay: no such deliveries");
-    else {
-      const cells = all.map((one) => [
-        one.eventId,
-        one.type,
-        one.reason === undefined ? one.status : `${one.status} (${one.reason})`,
-        one.attempts.length,
-        attemptResult(one.attempts.at(-1)),
-        one.updatedAt,
-        one.nextAttemptAt,
-      ]);
-      const headings = ["event", "type", "status", "attempts", "last result", "changed", "next attempt"];
-      io.print(printTable(headings, cells));
-    }
-    if (answer.nextCursor !== undefined) io.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
+    return { path: withQuery(keyPath(given, "webhooks", given.args[0], "deliveries"), query) };
   },
-};
+  shape: { eventId: "text", status: "text", attempts: "list", updatedAt: "text" },
+  columns: {
+    event: "eventId",
+    type: "type",
+    status: ({ status, reason }) => (reason === undefined ? status : `${status} (${reason})`),
+    attempts: ({ attempts }) => attempts.length,
+    "last result": ({ attempts }) => attemptResult(attempts.at(-1)),
+    changed: "updatedAt",
+    "next attempt": "nextAttemptAt",
+  },
+  none: () => "no such deliveries",
+});
 
-export const commands: readonly Command[] = [deliveries];
+export const commands = [deliveries];

@@ -6,13 +6,14 @@ import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
 import { commands as orders } from "./order.ts";
 import { keyPath } from "../support/api-path.ts";
-import { type ApiAnswer, openApi } from "../support/client.ts";
-import { type Command, type Given, KEY_OPTIONS, type Option } from "../support/command.ts";
+import type { ApiAnswer } from "../support/client.ts";
+import { type Command, KEY_OPTIONS, type Option } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
-import { fields, json, printable, printTable } from "../support/output.ts";
+import { fields, printable } from "../support/output.ts";
+import { asking, deleting, listing } from "../support/plain.ts";
 import { readSecretText } from "../support/named-files.ts";
 import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
-import { record, rows, type Shape } from "../support/response-shape.ts";
+import type { Shape } from "../support/response-shape.ts";
 
 interface Shown {
   readonly id: string;
@@ -62,135 +63,6 @@ const SECRET: Option = {
 const DISABLED: Option = { flags: "--disabled", about: "nothing is sent until it is enabled" };
 const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
 
-const list: Command = {
-  usage: "subscriptions list",
-  about: "list the subscriptions of a key",
-  options: KEY_OPTIONS,
-  async run(given, io) {
-    const all = rows<Shown>(await (await openApi(given, io)).ask("GET", keyPath(given, "webhooks")), SHOWN);
-    if (given.flag("json")) io.print(json(all));
-    else if (all.length === 0) io.say("relay: this key has no subscriptions");
-    else {
-      const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
-      io.print(printTable(["id", "status", "url", "events"], cells));
-    }
-  },
-};
-
-const shown: Command = {
-  usage: "subscriptions show <subscription>",
-  about: "show one subscription",
-  options: KEY_OPTIONS,
-  async run(given, io) {
-    show(await (await openApi(given, io)).ask("GET", keyPath(given, "webhooks", given.args[0])), given, io);
-  },
-};
-
-const create: Command = {
-  usage: "subscriptions create <url>",
-  about: "subscribe a URL to events; prints once the secret that it makes",
-  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...KEY_OPTIONS],
-  examples: [
-    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
-    'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
-    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid --secret @secret",
-  ],
-  async run(given, io) {
-    const events = given.list("events");
-    if (events === undefined) throw usage("--events is missing");
-    const description = given.text("description");
-    const secret = await readSecret(given.text("secret"), io);
-    const status = given.flag("disabled") ? "disabled" : undefined;
-    const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, io) };
-    const api = await openApi(given, io);
-    show(await api.ask("POST", keyPath(given, "webhooks"), body), given, io);
-  },
-};
-
-const update: Command = {
-  usage: "subscriptions update <subscription>",
-  about: "change a subscription; what is not named stays",
-  options: [
-    { flags: "--to <url>", about: "the new URL" },
-    EVENTS,
-    { flags: "--status <status>", about: "active or disabled" },
-    DESCRIPTION,
-    ...FIELD_OPTIONS,
-    ...KEY_OPTIONS,
-  ],
-  examples: [
-    "relay subscriptions update sub_1 --key key_1 --status active",
-    "relay subscriptions update sub_1 --key key_1 --header 'X-Tenant: 7' --retry none",
-  ],
-  async run(given, io) {
-    const body = {
-      url: given.text("to"),
-      events: given.list("events"),
-      status: given.text("status"),
-      description: given.text("description"),
-      ...fieldOptions(given, io),
-    };
-    if (Object.values(body).every((value) => value === undefined)) {
-      throw usage("nothing to change: give what is to change, such as --to, --events, --status or --filter");
-    }
-    const api = await openApi(given, io);
-    show(await api.ask("PATCH", keyPath(given, "webhooks", given.args[0]), body), given, io);
-  },
-};
-
-const remove: Command = {
-  usage: "subscriptions delete <subscription>",
-  about: "delete a subscription and cancel its deliveries; there is no way back",
-  options: KEY_OPTIONS,
-  async run(given, io) {
-    await (await openApi(given, io)).ask("DELETE", keyPath(given, "webhooks", given.args[0]));
-    if (given.flag("json")) io.print(json({ id: given.args[0], deleted: true }));
-    else io.say(`relay: ${printable(given.args[0] ?? "")} is deleted`);
-  },
-};
-
-const rotate: Command = {
-  usage: "subscriptions rotate <subscription>",
-  about: "give a subscription a new secret; prints it once",
-  options: [
-    { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
-    ...KEY_OPTIONS,
-  ],
-  async run(given, io) {
-    const overlapSeconds = given.whole("overlap", 0, 604_800);
-    const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
-    const api = await openApi(given, io, "stepped-up");
-    const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
-    show(await api.ask("POST", path, body), given, io);
-  },
-};
-
-const test: Command = {
-  usage: "subscriptions test <subscription>",
-  about: "send relay:ping, or the example of an event type, now and once, and show the result",
-  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
-  async run(given, io) {
-    const path = keyPath(given, "webhooks", given.args[0], "test");
-    const type = given.text("type");
-    const body = type === undefined ? undefined : { type };
-    const attempt = record<Sent>(await (await openApi(given, io)).ask("POST", path, body), {});
-    const good = attempt.statusCode !== undefined && attempt.statusCode >= 200 && attempt.statusCode < 300;
-    if (given.flag("json")) io.print(json(attempt));
-    else {
-      const came = attempt.error ?? `status ${attempt.statusCode ?? "?"}`;
-      const detail = attempt.detail === undefined ? "" : `: ${attempt.detail}`;
-      io.print(printable(`${good ? "delivered" : "failed"}, ${came}${detail}, after ${attempt.durationMs ?? "?"} ms`));
-    }
-    return good ? EX_OK : EX_REFUSED;
-  },
-};
-
-async function readSecret(from: string | undefined, io: CliEnvironment): Promise<string | undefined> {
-  const secret = from && (await readSecretText("secret", from, io)).trim();
-  if (secret === "") throw usage("--secret names a place that is empty");
-  return secret;
-}
-
 const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["clientCertificate"]>): string =>
   `${subject ?? "?"}, until ${notAfter?.slice(0, 10) ?? "?"}, SHA-256 ${fingerprint ?? "?"}`;
 
@@ -200,10 +72,10 @@ const status = (one: Shown): string =>
 const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
   `${orderBy === undefined ? "all" : `by ${[orderBy].flat().join(".")}`}, a failed one: ${onFailed}`;
 
-function show(answer: ApiAnswer, given: Given, io: CliEnvironment): void {
-  const one = record<Shown>(answer, SHOWN);
-  if (given.flag("json")) io.print(json(one));
-  else {
+/** How the commands that answer with a subscription print it. */
+const ANSWER = {
+  shape: SHOWN,
+  show(one: Shown, io: CliEnvironment) {
     io.print(
       fields([
         ["id", one.id],
@@ -233,8 +105,131 @@ function show(answer: ApiAnswer, given: Given, io: CliEnvironment): void {
       ]),
     );
     if (one.secret !== undefined) io.say("relay: the secret is shown this once; keep it where the receiver finds it");
-  }
-  for (const warning of answer.warnings ?? []) io.say(`relay: warning: ${printable(warning)}`);
+  },
+  after(_: Shown, io: CliEnvironment, { warnings = [] }: ApiAnswer) {
+    for (const warning of warnings) io.say(`relay: warning: ${printable(warning)}`);
+  },
+};
+
+const list = listing<Shown>({
+  usage: "subscriptions list",
+  about: "list the subscriptions of a key",
+  options: KEY_OPTIONS,
+  ask: (given) => ({ path: keyPath(given, "webhooks") }),
+  shape: SHOWN,
+  columns: { id: "id", status: (one) => status(one), url: "url", events: ({ events }) => events.join(",") },
+  none: () => "this key has no subscriptions",
+});
+
+const shown = asking<Shown>({
+  usage: "subscriptions show <subscription>",
+  about: "show one subscription",
+  options: KEY_OPTIONS,
+  ask: (given) => ({ path: keyPath(given, "webhooks", given.args[0]) }),
+  ...ANSWER,
+});
+
+const create = asking<Shown>({
+  usage: "subscriptions create <url>",
+  about: "subscribe a URL to events; prints once the secret that it makes",
+  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...KEY_OPTIONS],
+  examples: [
+    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
+    'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
+    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid --secret @secret",
+  ],
+  async ask(given, io) {
+    const events = given.list("events");
+    if (events === undefined) throw usage("--events is missing");
+    const description = given.text("description");
+    const secret = await readSecret(given.text("secret"), io);
+    const status = given.flag("disabled") ? "disabled" : undefined;
+    const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, io) };
+    return { method: "POST", path: keyPath(given, "webhooks"), body };
+  },
+  ...ANSWER,
+});
+
+const update = asking<Shown>({
+  usage: "subscriptions update <subscription>",
+  about: "change a subscription; what is not named stays",
+  options: [
+    { flags: "--to <url>", about: "the new URL" },
+    EVENTS,
+    { flags: "--status <status>", about: "active or disabled" },
+    DESCRIPTION,
+    ...FIELD_OPTIONS,
+    ...KEY_OPTIONS,
+  ],
+  examples: [
+    "relay subscriptions update sub_1 --key key_1 --status active",
+    "relay subscriptions update sub_1 --key key_1 --header 'X-Tenant: 7' --retry none",
+  ],
+  ask(given, io) {
+    const body = {
+      url: given.text("to"),
+      events: given.list("events"),
+      status: given.text("status"),
+      description: given.text("description"),
+      ...fieldOptions(given, io),
+    };
+    if (Object.values(body).every((value) => value === undefined)) {
+      throw usage("nothing to change: give what is to change, such as --to, --events, --status or --filter");
+    }
+    return { method: "PATCH", path: keyPath(given, "webhooks", given.args[0]), body };
+  },
+  ...ANSWER,
+});
+
+const remove = deleting({
+  usage: "subscriptions delete <subscription>",
+  about: "delete a subscription and cancel its deliveries; there is no way back",
+  options: KEY_OPTIONS,
+  ask: (given) => ({ method: "DELETE", path: keyPath(given, "webhooks", given.args[0]) }),
+  done: "is deleted",
+});
+
+const rotate = asking<Shown>({
+  usage: "subscriptions rotate <subscription>",
+  about: "give a subscription a new secret; prints it once",
+  options: [
+    { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
+    ...KEY_OPTIONS,
+  ],
+  ask(given) {
+    const overlapSeconds = given.whole("overlap", 0, 604_800);
+    const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
+    const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
+    return { method: "POST", path, body, right: "stepped-up" };
+  },
+  ...ANSWER,
+});
+
+const test = asking<Sent>({
+  usage: "subscriptions test <subscription>",
+  about: "send relay:ping, or the example of an event type, now and once, and show the result",
+  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
+  ask(given) {
+    const type = given.text("type");
+    const body = type === undefined ? undefined : { type };
+    return { method: "POST", path: keyPath(given, "webhooks", given.args[0], "test"), body };
+  },
+  shape: {},
+  show(sent, io) {
+    const came = sent.error ?? `status ${sent.statusCode ?? "?"}`;
+    const detail = sent.detail === undefined ? "" : `: ${sent.detail}`;
+    io.print(
+      printable(`${isGood(sent) ? "delivered" : "failed"}, ${came}${detail}, after ${sent.durationMs ?? "?"} ms`),
+    );
+  },
+  after: (sent) => (isGood(sent) ? EX_OK : EX_REFUSED),
+});
+const isGood = ({ statusCode = 0 }: Sent): boolean => statusCode >= 200 && statusCode < 300;
+
+async function readSecret(from: string | undefined, io: CliEnvironment): Promise<string | undefined> {
+  const secret = from && (await readSecretText("secret", from, io)).trim();
+  if (secret === "") throw usage("--secret names a place that is empty");
+  return secret;
 }
 
 const MORE = [...deliveries, ...filters, ...transforms, ...imports, ...orders];

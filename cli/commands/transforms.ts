@@ -4,7 +4,8 @@ import { openApi } from "../support/client.ts";
 import { API_OPTIONS, type Command, JSON_OPTION, KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
-import { record, rows } from "../support/response-shape.ts";
+import { asking } from "../support/plain.ts";
+import { rows } from "../support/response-shape.ts";
 import { EVENT_OPTIONS, eventFields } from "../support/tested-event.ts";
 
 interface Tested {
@@ -26,7 +27,7 @@ const transforms: Command = {
   },
 };
 
-const testTransform: Command = {
+const testTransform = asking<Tested>({
   usage: "subscriptions test-transform <subscription>",
   about: "print the body that the transform of a subscription makes of an event; ends with 1 when it makes none",
   options: [
@@ -38,17 +39,16 @@ const testTransform: Command = {
     "relay subscriptions test-transform sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
     `relay subscriptions test-transform sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --transform slack`,
   ],
-  async run(given, io) {
+  async ask(given, io) {
     const parts = [await eventFields(given, io)];
     const name = given.text("transform");
     if (name !== undefined) parts.push(`"transform":${name === "none" ? "null" : JSON.stringify(name)}`);
     const path = keyPath(given, "webhooks", given.args[0], "transform", "test");
-    const answer = await (await openApi(given, io)).ask("POST", path, `{${parts.join(",")}}`);
-    const tested = record<Tested>(answer, { made: "flag", body: "any", error: "any" });
-    if (given.flag("json")) io.print(json(tested));
-    else io.print(printable(tested.body ?? `makes no body: ${tested.error ?? ""}`));
-    return tested.made ? EX_OK : EX_REFUSED;
+    return { method: "POST", path, body: `{${parts.join(",")}}` };
   },
-};
+  shape: { made: "flag", body: "any", error: "any" },
+  show: ({ body, error }, io) => io.print(printable(body ?? `makes no body: ${error ?? ""}`)),
+  after: ({ made }) => (made ? EX_OK : EX_REFUSED),
+});
 
 export const commands: readonly Command[] = [transforms, testTransform];

@@ -1,19 +1,27 @@
 /** Prints the deliveries that arrive at a local receiver, and reads which statuses it answers with. */
-import { paint, type CliEnvironment } from "./environment.ts";
-import { usage } from "./exit.ts";
-import { printable } from "./output.ts";
+import type { Given } from "../support/command.ts";
+import { paint, type CliEnvironment } from "../support/environment.ts";
+import { usage } from "../support/exit.ts";
+import { printable } from "../support/output.ts";
 import type { Arrival } from "./receiver.ts";
 
-/** Reads the codes of `--status`. @throws ExitError 64 */
-export function readStatuses(texts: readonly string[]): readonly number[] {
+/** Returns what gives the codes of `--status` in turn; the last one stays. @throws ExitError 64 */
+export function readStatuses(texts: readonly string[] = ["200"]): () => number {
   const wrong = texts.find((text) => !/^[2-5]\d\d$/.test(text));
   if (wrong !== undefined) throw usage(`--status: ${wrong} is no status from 200 to 599`);
-  return texts.map(Number);
+  let answered = 0;
+  return () => Number(texts[Math.min(answered++, texts.length - 1)]);
 }
+
+/** Prints each delivery, as a line of JSON with `--json`. */
+export const arrivalPrinter =
+  (given: Given, io: CliEnvironment) =>
+  (arrival: Arrival, status: number): void =>
+    io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io));
 
 const header = ({ headers }: Arrival, name: string): string => String(headers[name] ?? "");
 
-export function arrivalText(arrival: Arrival, status: number, { stdout }: CliEnvironment): string {
+function arrivalText(arrival: Arrival, status: number, { stdout }: CliEnvironment): string {
   const { verdict, attempt } = arrival;
   const colour = verdict === "verified" ? "green" : verdict === "refused" ? "red" : "yellow";
   const words = { verified: "signature verified", refused: "SIGNATURE WRONG", unchecked: "signature not checked" };
@@ -30,7 +38,7 @@ export function arrivalText(arrival: Arrival, status: number, { stdout }: CliEnv
 }
 
 /** One line, with control characters escaped as JSON has it. */
-export function arrivalJson(arrival: Arrival, status: number): string {
+function arrivalJson(arrival: Arrival, status: number): string {
   const line = JSON.stringify({
     at: new Date(arrival.at).toISOString(),
     event: header(arrival, "x-relay-event") || undefined,

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
-import type { CliEnvironment } from "./environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 
 interface RelayProcess {
   /** Resolves to the relay's URL. @throws Error when it ends before */

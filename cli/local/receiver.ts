@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { Clock } from "../../core/ports/clock.ts";
-import type { KeyPair } from "./certificates.ts";
+import type { KeyPair } from "../support/certificates.ts";
 
 /** `unchecked`: there was no secret to check with. */
 type SignatureVerdict = "verified" | "refused" | "unchecked";
@@ -22,7 +22,7 @@ export interface Arrival {
   readonly attempt: number;
 }
 
-interface ReceiverOptions {
+export interface ReceiverOptions {
   readonly host: string;
   /** 0 asks for any free port. */
   readonly port: number;

@@ -1,10 +1,10 @@
 /** A certificate authority that is kept in a folder, so that a relay that trusts it can go on doing so. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeAuthority, openAuthority, type Authority } from "./certificates.ts";
+import { makeAuthority, openAuthority, type Authority } from "../support/certificates.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
-import type { CliEnvironment } from "./environment.ts";
-import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
+import type { CliEnvironment } from "../support/environment.ts";
+import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 
 /** Returns the authority kept in the folder, made at the first call, and again before it ends. @throws ExitError 69 */
 export async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise<Authority> {

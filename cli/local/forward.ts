@@ -4,7 +4,7 @@ import { withDeadline } from "../support/deadline.ts";
 import { usage } from "../support/exit.ts";
 import { networkReason } from "../support/network-reason.ts";
 import { printable } from "../support/output.ts";
-import type { Arrival } from "../support/receiver.ts";
+import type { Arrival } from "./receiver.ts";
 
 const TIMEOUT_MS = 20_000;
 /** Of a connection, not of the message; `fetch` sets its own. */

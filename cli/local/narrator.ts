@@ -1,7 +1,7 @@
 /** Prints the demo's steps, and counts the promises that did not hold. */
 import { type CliEnvironment, paint } from "../support/environment.ts";
 import { printable } from "../support/output.ts";
-import type { ReceivedDelivery } from "./stage.ts";
+import type { ReceivedDelivery } from "./demo-stage.ts";
 
 export interface Narrator {
   title(text: string): void;

@@ -6,11 +6,9 @@ import { systemReason } from "../../core/lib/system-error.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { makeAuthority } from "../support/certificates.ts";
-import { openApi } from "../support/client.ts";
-import { readGiven } from "../support/command.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { spawnRelay } from "../support/relay-process.ts";
-import { type Arrival, startReceiver } from "../support/receiver.ts";
+import { openLocalStage, writeStageConfig } from "./stage.ts";
+import type { Arrival } from "./receiver.ts";
 import { unfinished } from "../support/unfinished.ts";
 
 interface Subscribed {
@@ -54,54 +52,37 @@ export interface Stage {
 
 const KEY = "key_demo";
 const PATIENCE_MS = 8_000;
+const RETRY = "{ attempts: 5, firstDelayMs: 150, factor: 1.6, maxDelayMs: 1_000 }";
 
 export async function openStage(io: CliEnvironment): Promise<Stage> {
   const { clock } = io;
   const authority = await makeAuthority(clock.now(), "Relay demo CA");
-  const { file, removal } = await makeFolder(authority.ca);
+  const { config, removal } = await makeFolder(authority.ca);
   const secrets = new Map<string, string>();
   const answers = new Map<string, number[]>();
   const seen: ReceivedDelivery[] = [];
   const published = new Map<string, number>();
   let changed = Promise.withResolvers<void>();
 
-  const receiver = await startReceiver({
-    host: "127.0.0.1",
-    port: 0,
-    clock,
-    certificate: await authority.issue(["127.0.0.1"]),
-    secrets: (path) => [secrets.get(path) ?? "nothing is subscribed here"],
-    answer: ({ path }) => answers.get(path)?.shift() ?? 200,
-    arrived(arrival, status) {
-      const since = published.get(String(arrival.headers["webhook-id"])) ?? clock.monotonic();
-      seen.push({ ...arrival, status, afterMs: Math.round(clock.monotonic() - since) });
-      changed.resolve();
-      changed = Promise.withResolvers();
+  const local = await openLocalStage(
+    {
+      config,
+      authority,
+      secrets: (path) => [secrets.get(path) ?? "nothing is subscribed here"],
+      answer: ({ path }) => answers.get(path)?.shift() ?? 200,
+      arrived(arrival, status) {
+        const since = published.get(String(arrival.headers["webhook-id"])) ?? clock.monotonic();
+        seen.push({ ...arrival, status, afterMs: Math.round(clock.monotonic() - since) });
+        changed.resolve();
+        changed = Promise.withResolvers();
+      },
     },
-  });
-  const relay = spawnRelay(["start", "--config", file], io);
-  let closed: Promise<number | string> | undefined;
-  const close = async (): Promise<number | string> => {
-    const code = await relay.stop();
-    await receiver.close();
+    io,
+  ).catch((error: unknown) => {
     removal[Symbol.dispose]();
-    return code;
-  };
-  const stage = {
-    close: () => (closed ??= close()),
-    log: relay.output,
-    receiverUrl: receiver.origin,
-  };
-  const relayUrl = await relay.listening.catch(async (error: unknown) => {
-    io.say(relay.output());
-    await stage.close();
     throw error;
   });
-  // The commands' own client, with tokens signed by the key that the relay has just made.
-  const given = readGiven([], { url: [relayUrl], config: [file] });
-  const inside: CliEnvironment = { ...io, env: {} };
-  const api = await openApi(given, inside);
-  const publisher = await openApi(given, inside, "publish");
+  const { api, publisher, relayUrl, receiverUrl } = local;
 
   /** Resolves at the next arrival, or after `ms`. */
   async function next(ms: number): Promise<void> {
@@ -113,11 +94,17 @@ export async function openStage(io: CliEnvironment): Promise<Stage> {
   const late = (what: string): Error => new Error(`${what} took more than ${PATIENCE_MS / 1_000} s`);
 
   return {
-    ...stage,
     relayUrl,
+    receiverUrl,
+    log: local.output,
+    async close() {
+      const code = await local.close();
+      removal[Symbol.dispose]();
+      return code;
+    },
     async subscribe(path, event, statuses) {
       answers.set(path, [...statuses]);
-      const body = { url: receiver.origin + path, events: [event] };
+      const body = { url: receiverUrl + path, events: [event] };
       const { data } = await api.ask("POST", `/api-keys/${KEY}/webhooks`, body);
       const { id, secret } = data as { id: string; secret: string };
       secrets.set(path, secret);
@@ -166,15 +153,13 @@ export async function openStage(io: CliEnvironment): Promise<Stage> {
 }
 
 /** The folder of the relay with its config, which is removed with the demo. @throws ExitError 69 */
-async function makeFolder(ca: string): Promise<{ readonly file: string; readonly removal: Disposable }> {
+async function makeFolder(ca: string): Promise<{ readonly config: string; readonly removal: Disposable }> {
   let removal: Disposable | undefined;
   try {
     const folder = await mkdtemp(join(tmpdir(), "relay-demo-"));
     removal = unfinished(folder, { folder: true, signals: false });
-    const file = join(folder, "relay.config.ts");
     await writeFile(join(folder, "ca.pem"), ca);
-    await writeFile(file, CONFIG);
-    return { file, removal };
+    return { config: await writeStageConfig(folder, 0, RETRY, "relay demo"), removal };
   } catch (error) {
     removal?.[Symbol.dispose]();
     throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()}: ${systemReason(error)}`, {
@@ -182,18 +167,3 @@ async function makeFolder(ca: string): Promise<{ readonly file: string; readonly
     });
   }
 }
-
-/** As an operator would write it, in a folder that is not the relay's; only the waits are short. */
-const CONFIG = `import { defineRelay, http, https, sqlite } from "relaybox";
-
-export default defineRelay({
-  dataDir: "./data",
-  server: { host: "127.0.0.1", port: 0 },
-  storage: sqlite(),
-  sources: [http()],
-  transports: [https()],
-  retry: { attempts: 5, firstDelayMs: 150, factor: 1.6, maxDelayMs: 1_000 },
-  guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
-  log: { level: "warn" },
-});
-`;
