@@ -8,7 +8,7 @@ import type { Plugin } from "rolldown";
 import { packageAsset } from "../../core/lib/package-asset.ts";
 import { SUFFIX } from "./pieces.ts";
 
-/** Plug-ins that work only where a config names them. */
+/** Plug-ins that work only where a config names them; several of them connect by `plugins/brokers`. */
 const EXPORT = /export \{ (?:from|to)[A-Z]\w* \} from "\.\.\/(plugins\/[\w/-]+)\.[jt]s";/g;
 const PREFIX = "\0library:";
 
@@ -21,7 +21,7 @@ interface OptionalLibraries {
 /** @param root the package's own folder */
 export async function optionalLibraries(root: string): Promise<OptionalLibraries> {
   const index = await readFile(join(root, `config/index${SUFFIX}`), "utf8");
-  const files = new Set([...index.matchAll(EXPORT)].map(([, file = ""]) => file));
+  const files = new Set([...index.matchAll(EXPORT)].map(([, file = ""]) => file + SUFFIX));
   const found = new Map<string, string>();
   const plugin: Plugin = {
     name: "relay-optional-libraries",
@@ -29,22 +29,22 @@ export async function optionalLibraries(root: string): Promise<OptionalLibraries
       order: "pre",
       async handler(id, importer, { kind }) {
         if (kind !== "dynamic-import" || importer === undefined || /^(?:[./]|node:)/.test(id)) return undefined;
-        if (!files.has(relative(root, importer).split(sep).join("/").slice(0, -SUFFIX.length))) return undefined;
-        // One that is not installed is left out, as other optional packages are: `missing` puts a module in its place.
-        const file = await this.resolve(id, importer, { kind, skipSelf: true });
-        if (file === null || file.external || file.id.startsWith("\0")) return undefined;
-        found.set(id, file.id);
+        const file = relative(root, importer).replaceAll(sep, "/");
+        if (!files.has(file) && !file.startsWith("plugins/brokers/")) return undefined;
+        // `missing` puts a module in the place of one that is not installed.
+        const library = await this.resolve(id, importer, { kind, skipSelf: true });
+        if (library === null || library.external || library.id.startsWith("\0")) return undefined;
+        found.set(id, library.id);
         return `${PREFIX}${id}`;
       },
     },
     load(id) {
       if (!id.startsWith(PREFIX)) return undefined;
-      const name = JSON.stringify(packageAsset(id.slice(PREFIX.length)));
-      return `const text = require("node:sea").getAsset(${name}, "utf8");
-const made = { exports: {} };
-const given = ["module", "exports", "require", "__filename", "__dirname"];
-require("node:vm").compileFunction(text, given, { filename: ${name} })(made, made.exports,
-  require("node:module").createRequire(process.execPath), process.execPath, require("node:path").dirname(process.execPath));
+      return `const name = ${JSON.stringify(packageAsset(id.slice(PREFIX.length)))}, made = { exports: {} };
+const text = require("node:sea").getAsset(name, "utf8");
+const given = ["module", "exports", "require", "__filename", "__dirname"], at = process.execPath;
+require("node:vm").compileFunction(text, given, { filename: name })(made, made.exports,
+  require("node:module").createRequire(at), at, require("node:path").dirname(at));
 module.exports = made.exports;`;
     },
   };
