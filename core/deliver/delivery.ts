@@ -89,7 +89,7 @@ async function wait(run: Run): Promise<boolean> {
   run.slot = undefined;
   const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
   try {
-    await sleep(run, clock.now() + Math.min(left(), holdMs), ends);
+    await sleep(run, Math.min(left(), holdMs), ends);
     run.slot = await slots.wait(lease, ends);
   } catch {
     // It goes back.
@@ -106,13 +106,13 @@ async function wait(run: Run): Promise<boolean> {
   return false;
 }
 
-/** Sleeps as long as the subscription stays as it is: what waits in the queue can be ended at once. @throws when it may change */
-async function sleep({ lease, deps }: Run, until: number, signal: AbortSignal): Promise<void> {
-  const { clock, storage } = deps;
+/** Sleeps while the subscription stays as it is. The time is read last: the clock may be set. @throws when it may change */
+async function sleep({ lease, deps }: Run, ms: number, signal: AbortSignal): Promise<void> {
   const changed = new AbortController();
   const own = SUBSCRIPTION.key({ keyId: lease.keyId, id: lease.subscriptionId });
-  const unwatch = storage.watch((keys) => {
+  const unwatch = deps.storage.watch((keys) => {
     if (keys.includes(own) || keys.includes(SUBSCRIPTION.start)) changed.abort();
   });
-  await clock.sleep(until, AbortSignal.any([signal, changed.signal])).finally(unwatch);
+  const ends = AbortSignal.any([signal, changed.signal]);
+  await deps.clock.sleep(deps.clock.now() + ms, ends).finally(unwatch);
 }
