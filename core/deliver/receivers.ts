@@ -83,8 +83,8 @@ export function learn(receiver: Receiver, ms: number): void {
 /**
  * Adapts the bound to an answer. When as many attempts as it allows are under way, each of their answers raises it by one:
  * it doubles in a round trip. An error, or answers that come late for this receiver, lower it, once a round trip at most:
- * by as much as they are late, by half at most; one error in ten answers leaves some eighty slots. A slow receiver begins
- * anew.
+ * by as much as they are late, by half at most; one error in ten answers leaves some eighty slots. A slow receiver
+ * starts again at the least.
  */
 export function adapt(receiver: Receiver, ms: number, well: boolean, least: number, most: number): void {
   const quick = receiver.band === QUICK;
