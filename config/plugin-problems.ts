@@ -1,7 +1,6 @@
 /** What a config's plug-ins declare, checked over all of them: secrets that cannot be read, schedules, metrics, routes, names. */
-import { metricProblems, type MetricDeclaration } from "../core/model/metric-declaration.ts";
+import type { MetricDeclaration, Plugin } from "../core/ports/plugin.ts";
 import type { Plan } from "../core/ports/plan.ts";
-import type { Plugin } from "../core/ports/plugin.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
 import { sameRoute } from "../core/lib/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
@@ -96,3 +95,31 @@ const OWN_METRICS: ReadonlySet<string> = new Set(
 
 const shapeOf = ({ type, help, labels = [], buckets, series }: MetricDeclaration): string =>
   JSON.stringify([type, help, labels, buckets, series]);
+
+const METRIC_NAME = /^[a-z][a-z0-9_]{0,99}$/;
+const METRIC_TYPES: readonly unknown[] = ["counter", "gauge", "histogram"];
+
+/** Returns everything that is wrong with a plug-in's declarations of metrics. @param kind the kind of the plug-in */
+export function metricProblems(kind: string, declarations: readonly MetricDeclaration[]): readonly ConfigProblem[] {
+  const found: ConfigProblem[] = [];
+  for (const [i, { name, type, help, labels = [], buckets, series = 16 }] of declarations.entries()) {
+    const wrong = (field: string, message: string): void => void found.push({ path: `[${i}].${field}`, message });
+    const begins = ["relay_plugin_", `relay_${kind}_`];
+    if (!METRIC_NAME.test(name) || !begins.some((begin) => name.startsWith(begin)))
+      wrong("name", `must begin with ${begins.join(" or ")}, and have lower-case letters, digits and _ only`);
+    if (!METRIC_TYPES.includes(type)) wrong("type", "must be counter, gauge or histogram");
+    if (type === "counter" && !name.endsWith("_total")) wrong("name", "of a counter must end in _total");
+    if (typeof help !== "string" || help.trim() === "") wrong("help", "must be text, not empty");
+    if (!labels.every((label) => METRIC_NAME.test(label) && label !== "le"))
+      wrong("labels", "must be lower-case names");
+    if (buckets !== undefined && (type !== "histogram" || !isAscending(buckets)))
+      wrong("buckets", "must be ascending numbers, of a histogram");
+    if (!Number.isInteger(series) || series < 1 || series > 100)
+      wrong("series", "must be a whole number from 1 to 100");
+  }
+  return found;
+}
+
+const isAscending = (bounds: readonly number[]): boolean =>
+  bounds.length > 0 &&
+  bounds.every((bound, i) => Number.isFinite(bound) && (i === 0 || bound > (bounds[i - 1] as number)));

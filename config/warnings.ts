@@ -1,5 +1,5 @@
 /** Finds settings that are allowed but probably not meant. `relay check` names them; the relay starts anyway. */
-import { guessable } from "../core/model/bearer.ts";
+import { guessable } from "../core/model/token.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import { misspelt, type Environment } from "./environment.ts";
 import { hidden, pluginsOf, said } from "./plugin-problems.ts";

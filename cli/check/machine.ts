@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, readdir, readFile, rmdir, stat, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
-import { certificatesOf } from "../../core/model/certificate.ts";
+import { certificatesOf } from "../../core/model/credentials.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { localUrl } from "../support/client.ts";

@@ -1,7 +1,7 @@
 /** Checks the body of an imported subscription by the API's own schema, before anything is sent. */
 import { createBody } from "../../core/api/resources/schemas.ts";
 import { fieldMessage } from "../../core/api/http/field-messages.ts";
-import { fieldErrors, type SchemaIssue } from "../../core/model/field-errors.ts";
+import { fieldErrors, type SchemaIssue } from "../../core/model/problem.ts";
 
 const schemas = new Map<string, ReturnType<typeof createBody>>();
 

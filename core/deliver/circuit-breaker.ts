@@ -7,10 +7,9 @@
 import type { Attempt } from "../model/attempt.ts";
 import { unlessDamaged } from "../model/kind.ts";
 import { DELIVERY, HEALTH } from "../model/schema.ts";
-import type { EndpointHealth } from "../model/endpoint-health.ts";
+import type { EndpointHealth, Subscription } from "../model/subscription.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { breakerClosed, breakerOpened, type Notice } from "../model/notice.ts";
-import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 import type { HealthOptions } from "../ports/plan.ts";

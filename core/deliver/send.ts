@@ -3,10 +3,9 @@
  * its record. What is sent is the event, or what a transform has made of it.
  */
 import { within } from "../lib/within.ts";
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, Signable } from "../model/attempt.ts";
 import type { Credentials } from "../model/credentials.ts";
 import { deliveryId } from "../model/delivery.ts";
-import type { Signable } from "../model/signable.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { TransportChoice } from "../model/transport-choice.ts";
 import type { Clock } from "../ports/clock.ts";

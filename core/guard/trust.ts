@@ -2,7 +2,7 @@
 import { createPrivateKey } from "node:crypto";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { setNewest } from "../lib/bounded-map.ts";
-import { certificatesOf } from "../model/certificate.ts";
+import { certificatesOf } from "../model/credentials.ts";
 import type { TlsIdentity } from "../ports/plugin.ts";
 
 /** A context, and the name under which its sessions are kept: a session of one identity never serves another. */

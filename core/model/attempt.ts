@@ -41,3 +41,14 @@ export type Outcome =
   | { readonly kind: "exhausted"; readonly pauseMs?: number }
   /** 410: the endpoint is gone for good. */
   | { readonly kind: "gone" };
+
+/** What is signed: one attempt of an event, as its receiver gets it. */
+export interface Signable {
+  readonly eventId: string;
+  readonly type: string;
+  readonly body: Uint8Array;
+  /** 1…5 */
+  readonly attempt: number;
+  readonly cycle: number;
+  readonly traceparent?: string;
+}

@@ -1,4 +1,5 @@
 /** What a subscription proves itself with to its receiver: a client certificate, or tokens of an OAuth 2 server. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
 
 /** What people may see of a certificate. */
 export interface CertificateFacts {
@@ -48,3 +49,59 @@ export const clientKeyAad = (keyId: string, subscriptionId: string): string => `
 
 /** AAD of the sealed client secret. */
 export const clientSecretAad = (keyId: string, subscriptionId: string): string => `oauth2:${keyId}:${subscriptionId}`;
+
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Longest RSA key: it signs in 5 ms, one of 8192 bits in 65 ms, in which the relay does nothing else. */
+const LONGEST_BITS = 4_096;
+
+/** Returns the certificates of a text, in their order. @throws Error when one cannot be read */
+export const certificatesOf = (pem: string): readonly X509Certificate[] =>
+  (pem.match(BLOCK) ?? []).map((block) => new X509Certificate(block));
+
+/** Returns what is wrong with a text that should hold certificates, or nothing. */
+export function certificatesProblem(pem: string): string | undefined {
+  try {
+    return certificatesOf(pem).length === 0 ? "holds no PEM certificate" : undefined;
+  } catch {
+    return "holds a certificate that cannot be read";
+  }
+}
+
+/**
+ * Returns what is wrong with a client certificate and its key, or nothing.
+ * @param cert the certificate first, those that issued it after it
+ */
+export function keyPairProblem(
+  cert: string,
+  key: string,
+): { readonly of: "cert" | "key"; readonly message: string } | undefined {
+  const wrong = certificatesProblem(cert);
+  if (wrong !== undefined) return { of: "cert", message: wrong };
+  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(key))
+    return { of: "key", message: "is encrypted: give it without a passphrase" };
+  try {
+    const [leaf] = certificatesOf(cert);
+    // What no calendar has is no time to show, and no time at which it ends.
+    if (Number.isNaN(Date.parse(leaf?.validTo ?? "")))
+      return { of: "cert", message: "states no time at which it ends" };
+    const given = createPrivateKey(key);
+    if ((given.asymmetricKeyDetails?.modulusLength ?? 0) > LONGEST_BITS)
+      return { of: "key", message: `has more than ${LONGEST_BITS} bits` };
+    if (leaf?.checkPrivateKey(given) === true) return undefined;
+    return { of: "key", message: "is not the key of the certificate" };
+  } catch {
+    return { of: "key", message: "is no PEM private key" };
+  }
+}
+
+/** @param cert a text with at least one certificate: the first one is described */
+export function certificateFacts(cert: string): CertificateFacts {
+  const [leaf] = certificatesOf(cert);
+  if (leaf === undefined) throw new Error("there is no certificate to describe");
+  return {
+    subject: (leaf.subject ?? "").replaceAll("\n", ","),
+    fingerprint: leaf.fingerprint256,
+    notAfter: Date.parse(leaf.validTo),
+  };
+}

@@ -1,8 +1,11 @@
 /** A delivery: one event for one subscription, in one record that lasts. */
+import { createHash } from "node:crypto";
 import type { Attempt } from "./attempt.ts";
 import { provenJson, withChecksum } from "../lib/checksum.ts";
+import { namesOf, valueAt } from "./filter.ts";
 import { ordinalTime } from "./ids.ts";
 import type { Codec } from "./kind.ts";
+import type { Subscription } from "./subscription.ts";
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
 export type EndReason =
@@ -203,4 +206,23 @@ export function deliveryId(ordinal: string, subscriptionId: string): string {
 
 export function attemptId(ordinal: string, subscriptionId: string, cycle: number, number: number): string {
   return `att_${ordinal}_${subscriptionId.slice("sub_".length)}_${cycle}_${number}`;
+}
+
+/**
+ * Sequences of a subscription with `orderBy`. Values share them by a hash, so that their number is bounded: equal values
+ * always have the same one. A constant, because a stored place names its sequence.
+ */
+export const SEQUENCES_EACH = 16;
+/** Most ordered subscriptions of one key: the commit of an event writes a row for each of them. */
+export const MOST_ORDERED = 10;
+
+/**
+ * Returns the sequence of an event. One without `orderBy` has a single sequence, and so has a value that is missing.
+ * @param data returns the event's data
+ */
+export function sequenceOf({ orderBy }: Pick<Subscription, "orderBy">, type: string, data: () => unknown): number {
+  if (orderBy === undefined) return 0;
+  const value = valueAt(namesOf(orderBy), { type, data: data() });
+  const hash = createHash("sha256").update(JSON.stringify(value) ?? "");
+  return (hash.digest()[0] as number) % SEQUENCES_EACH;
 }

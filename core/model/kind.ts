@@ -1,5 +1,4 @@
 /** Describes a kind of record: the parts of its key, how its text is written and read, and what it belongs to. */
-import type { Change } from "./change.ts";
 import { type Damage, DamagedRecordError, type RecordKind } from "./errors.ts";
 import { ChecksumError, summed, withSum } from "../lib/checksum.ts";
 
@@ -177,3 +176,12 @@ export class Kind<const P extends readonly AnyPart[], T = string> {
     return was === undefined ? { op: "delete", key } : { op: "delete", key, if: was };
   }
 }
+
+/**
+ * One change of a commit. `if` makes it conditional: `null` requires that the key is absent, a text that the value is
+ * exactly that text. `check` tests the condition and changes nothing.
+ */
+export type Change =
+  | { readonly op: "put"; readonly key: string; readonly value: string; readonly if?: string | null }
+  | { readonly op: "delete"; readonly key: string; readonly if?: string }
+  | { readonly op: "check"; readonly key: string; readonly if: string | null };

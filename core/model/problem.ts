@@ -96,3 +96,28 @@ export const isLater = (error: unknown): boolean =>
 /** Says on a key of the caller's own what is not there. */
 export const noSuch = (what: "event" | "subscription" | "delivery"): Problem =>
   new Problem("NOT_FOUND", `There is no such ${what} on this key.`);
+
+/** One finding, as zod reports it. */
+export interface SchemaIssue {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+  readonly code?: string | undefined;
+  /** With the code `unrecognized_keys`: the names that the schema does not have. */
+  readonly keys?: readonly string[];
+}
+
+/** Returns a line for each problem, and one for each unknown name. */
+export const fieldErrors = (issues: readonly SchemaIssue[]): readonly FieldError[] =>
+  issues.flatMap(({ path, message, code, keys }) => {
+    const at = fieldPath(path);
+    if (code !== "unrecognized_keys") return [{ path: at, message }];
+    return (keys ?? []).map((name) => ({ path: at === "" ? name : `${at}.${name}`, message: "is not known" }));
+  });
+
+/** `["events", 2, "name"]` → `events[2].name` */
+function fieldPath(path: readonly PropertyKey[]): string {
+  let out = "";
+  for (const part of path)
+    out += typeof part === "number" ? `[${part}]` : out === "" ? String(part) : `.${String(part)}`;
+  return out;
+}

@@ -181,3 +181,12 @@ function isSubscription(read: Partial<Subscription>): read is Subscription {
     [createdAt, updatedAt, generation, deletedAt ?? 0].every(Number.isFinite)
   );
 }
+
+export interface EndpointHealth {
+  /** Failed attempts since the last success. */
+  readonly failures: number;
+  /** Epoch ms of the first of them. */
+  readonly failingSince?: number;
+  /** Epoch ms until which the circuit breaker pauses it. */
+  readonly restsUntil?: number;
+}

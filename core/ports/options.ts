@@ -3,7 +3,6 @@
  * imports `relaybox` loads none, and calls the factories at once.
  */
 import { StartError } from "../model/errors.ts";
-import { unknownOptions } from "../model/field-errors.ts";
 import type { FieldError } from "../model/problem.ts";
 import { isSecretOption } from "../model/secret-option.ts";
 
@@ -11,6 +10,15 @@ import { isSecretOption } from "../model/secret-option.ts";
 export type Rule = (value: unknown, path: string) => readonly FieldError[];
 
 export type Rules<Options> = { readonly [Name in keyof Options]-?: Rule };
+
+/** Returns a problem for each option that a plug-in does not have, and one where the options are no object. */
+export function unknownOptions(options: unknown, known: readonly string[]): readonly FieldError[] {
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    return [{ path: "", message: "the options must be an object" }];
+  return Object.keys(options)
+    .filter((path) => !known.includes(path))
+    .map((path) => ({ path, message: "is not an option" }));
+}
 
 /** Returns a problem for each name without a rule, and one where the options are no object, then those of the values. */
 export function optionProblems<Options>(options: unknown, rules: Rules<Options>): readonly FieldError[] {

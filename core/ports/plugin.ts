@@ -1,7 +1,6 @@
 /** The shape of every plug-in, and the context that `setup` gives it. */
 import type { Socket } from "node:net";
 import type { AuditEntry } from "../model/audit.ts";
-import type { MetricDeclaration } from "../model/metric-declaration.ts";
 import type { SecretOption } from "../model/secret-option.ts";
 import type { Clock } from "./clock.ts";
 import type { Entry, Change, RangeOptions } from "./storage.ts";
@@ -64,6 +63,23 @@ export interface Plugin<Kind extends string, Port> {
    * @throws StartError with the exit code that fits; anything else ends the start with 69 (a failed system call) or 78
    */
   setup(ctx: PluginContext): Promise<Port> | Port;
+}
+
+/**
+ * One metric of a plug-in. `PluginContext.metrics` counts it under the same name. `/metrics` shows it from the start on;
+ * plug-ins that declare exactly the same metric share it.
+ */
+export interface MetricDeclaration {
+  /** The whole name: `relay_plugin_` or `relay_<kind of the plug-in>_`, then lower case. A counter's ends in `_total`. */
+  readonly name: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  /** One line on what it counts. */
+  readonly help: string;
+  readonly labels?: readonly string[];
+  /** Upper bounds of a histogram, ascending. @default from 2.5 ms to 30 s, in seconds */
+  readonly buckets?: readonly number[];
+  /** Most sets of label values, 1 to 100; what comes beyond is counted under `other`. @default 16 */
+  readonly series?: number;
 }
 
 /** Writes one line per call, without fields that the log does not allow. Never pass a secret, a token or a body. */

@@ -5,7 +5,7 @@
  * prefix (`event`, `due`, …, see `core/model/schema.ts`).
  */
 import type { Driver } from "unstorage";
-import type { Change } from "../model/change.ts";
+import type { Change } from "../model/kind.ts";
 import type { Due } from "../model/delivery.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Take, WindowResult } from "../model/windows.ts";

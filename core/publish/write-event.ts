@@ -2,10 +2,9 @@
  * Builds the rows of a new event: its record, a due line for each delivery, and a failed record for each disabled
  * subscription.
  */
-import type { Due } from "../model/delivery.ts";
+import { type Due, sequenceOf } from "../model/delivery.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { EVENT, FANOUT } from "../model/schema.ts";
-import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change } from "../ports/storage.ts";
 import { putDue } from "../records/delivery-records.ts";

@@ -1,7 +1,6 @@
 /** Finds where replayed deliveries stand in the order of their subscription, and lets them in. */
-import type { Delivery, Due } from "../model/delivery.ts";
+import { type Delivery, type Due, sequenceOf } from "../model/delivery.ts";
 import { bodyData } from "../model/event.ts";
-import { sequenceOf } from "../model/order.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { loadEvent } from "../records/damage.ts";

@@ -6,7 +6,7 @@
  */
 import { createHmac, hash } from "node:crypto";
 import type { RepeatedHeaders } from "../model/header-names.ts";
-import type { Signable } from "../model/signable.ts";
+import type { Signable } from "../model/attempt.ts";
 import { VERSION } from "../model/version.ts";
 import { ed25519Signatures, type Ed25519Key } from "./ed25519.ts";
 import type { SigningKey } from "./secret.ts";

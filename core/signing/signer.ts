@@ -3,7 +3,7 @@ import { setNewest } from "../lib/bounded-map.ts";
 import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
-import type { Signable } from "../model/signable.ts";
+import type { Signable } from "../model/attempt.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,14 +1,13 @@
 /** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
 import { DELIVERY, type Grain, WHOLE_RELAY, ordinalOf } from "../model/schema.ts";
 import type { Delivery } from "../model/delivery.ts";
-import type { Subscription } from "../model/subscription.ts";
+import type { EndpointHealth, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { readEvent, readRecord } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, bucketStart } from "./rollups.ts";
-import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
 import {
   addBucket,

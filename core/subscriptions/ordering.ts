@@ -1,6 +1,6 @@
 /** Checks the fields by which a subscription is ordered, and ends what it holds up when it stops being active. */
 import { EXPIRY, PASSED, SEQUENCE } from "../model/schema.ts";
-import { MOST_ORDERED, SEQUENCES_EACH } from "../model/order.ts";
+import { MOST_ORDERED, SEQUENCES_EACH } from "../model/delivery.ts";
 import { type FieldError, invalidFields, Problem } from "../model/problem.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";

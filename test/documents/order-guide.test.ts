@@ -1,7 +1,7 @@
 // What docs/order.md shows is what the relay takes and answers.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { MOST_ORDERED, SEQUENCES_EACH } from "../../core/model/order.ts";
+import { MOST_ORDERED, SEQUENCES_EACH } from "../../core/model/delivery.ts";
 import { startRelay } from "../support/relay.ts";
 
 const page = readFileSync(new URL("../../docs/order.md", import.meta.url), "utf8");

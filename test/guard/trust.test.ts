@@ -5,7 +5,7 @@ import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createGuard } from "../../core/guard/index.ts";
 import { trust } from "../../core/guard/trust.ts";
-import { keyPairProblem } from "../../core/model/certificate.ts";
+import { keyPairProblem } from "../../core/model/credentials.ts";
 import type { TlsIdentity } from "../../core/ports/plugin.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { clientCertificate, loopbackCertificate, testAuthority, type KeyPair } from "../support/certificates.ts";

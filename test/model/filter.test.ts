@@ -1,8 +1,7 @@
 // What a filter matches, and what a judgement costs at most.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compileFilter, FILTER_BOUNDS, type Filter, type FilterValue } from "../../core/model/filter.ts";
-import { reportFilter } from "../../core/model/filter-report.ts";
+import { compileFilter, type Filter, FILTER_BOUNDS, type FilterValue, reportFilter } from "../../core/model/filter.ts";
 
 const TYPE = "deposit:paid";
 /** Judges the data as it was published. */

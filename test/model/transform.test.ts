@@ -1,6 +1,7 @@
 // What a transform may return, and what an attempt says of one that failed.
 import { describe, expect, it } from "vitest";
-import { detailOf, MAX_TRANSFORMED_BYTES, TRANSFORM_NAME, transformedBody } from "../../core/model/transform.ts";
+import { detailOf, transformedBody } from "../../core/runtime/transforms/run.ts";
+import { MAX_TRANSFORMED_BYTES, TRANSFORM_NAME } from "../../core/model/transform.ts";
 
 const body = (result: unknown): string => transformedBody(result, JSON.stringify);
 

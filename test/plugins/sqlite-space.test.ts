@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Change } from "../../core/model/change.ts";
+import type { Change } from "../../core/model/kind.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { createCleanUp } from "../../plugins/storage/sqlite/clean-up.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";

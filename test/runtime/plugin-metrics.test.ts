@@ -1,6 +1,7 @@
 // Plug-ins declare metrics of their own: checked with the config, bounded, and shown by /metrics from the start.
 import { describe, expect, it } from "vitest";
-import { metricProblems, type MetricDeclaration } from "../../core/model/metric-declaration.ts";
+import { metricProblems } from "../../config/plugin-problems.ts";
+import type { MetricDeclaration } from "../../core/ports/plugin.ts";
 import { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { createMetrics } from "../../core/runtime/observability/index.ts";

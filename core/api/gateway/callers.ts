@@ -2,7 +2,7 @@
 import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../lib/address.ts";
-import { bearerToken } from "../../model/bearer.ts";
+import { bearerToken } from "../../model/token.ts";
 import { Problem } from "../../model/problem.ts";
 import { type Pairs, valuesOf } from "./headers.ts";
 

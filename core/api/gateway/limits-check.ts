@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Limiter, LimitVerdict } from "../../limits/limiter.ts";
-import { bearerCheck } from "../../model/bearer.ts";
+import { bearerCheck } from "../../model/token.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";

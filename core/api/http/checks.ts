@@ -1,9 +1,8 @@
 /** The checks of a management request, in their order. Each throws the Problem that ends it. */
 import type { z } from "zod";
 import type { AuditEntry } from "../../model/audit.ts";
-import { fieldErrors } from "../../model/field-errors.ts";
+import { type FieldError, fieldErrors, invalidFields, Problem } from "../../model/problem.ts";
 import { isKeyId } from "../../model/names.ts";
-import { type FieldError, invalidFields, Problem } from "../../model/problem.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import { isSteppedUp, stepUpChallenge, type StepUpRule } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";

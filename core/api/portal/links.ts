@@ -8,12 +8,11 @@
 import { createPublicKey } from "node:crypto";
 import { jwtVerify } from "jose/jwt/verify";
 import type { Actor } from "../../model/audit.ts";
-import { bearerToken } from "../../model/bearer.ts";
+import { type Access, ACCESS_CLAIM, accessOf, bearerToken, OWN_ISSUER } from "../../model/token.ts";
 import { StorageError } from "../../model/errors.ts";
 import { randomId } from "../../model/ids.ts";
 import { PORTAL } from "../../model/schema.ts";
 import { isKeyId } from "../../model/names.ts";
-import { ACCESS_CLAIM, accessOf, OWN_ISSUER, type Access } from "../../model/token.ts";
 import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys } from "../../ports/plugin.ts";

@@ -1,8 +1,7 @@
 /** The filter test: whether an event matches a filter, and which of its conditions decided that. Nothing is sent or stored. */
 import { z } from "zod";
 import { bodyData } from "../../model/event.ts";
-import type { Filter, FilteredEvent } from "../../model/filter.ts";
-import { reportFilter } from "../../model/filter-report.ts";
+import { type Filter, type FilteredEvent, reportFilter } from "../../model/filter.ts";
 import { wants } from "../../model/subscription.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";

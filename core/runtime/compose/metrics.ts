@@ -2,7 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { createApp, type AppDeps } from "../../api/http/app.ts";
 import { isReady } from "../../api/resources/health.ts";
-import { bearerCheck } from "../../model/bearer.ts";
+import { bearerCheck } from "../../model/token.ts";
 import { HELD } from "../../model/schema.ts";
 import { Problem } from "../../model/problem.ts";
 import { seldom } from "../../lib/seldom.ts";

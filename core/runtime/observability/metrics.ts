@@ -1,9 +1,8 @@
 /** The metrics for Prometheus: counts them by the names of the table, and writes them out when they are read. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Metrics } from "../../ports/plugin.ts";
+import type { MetricDeclaration, Metrics } from "../../ports/plugin.ts";
 import { Cells } from "./cells.ts";
 import { exposition } from "./exposition.ts";
-import type { MetricDeclaration } from "../../model/metric-declaration.ts";
 import { METRIC_TABLE, PLUGIN_BUCKETS } from "./metric-table.ts";
 
 export interface RelayMetrics extends Metrics {

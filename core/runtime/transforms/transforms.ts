@@ -1,8 +1,9 @@
 /** Runs the transforms of the config for deliveries: shares a few workers among the subscriptions, and judges each run. */
 import { transformFailed, type SentAttempt, type Transforming } from "../../deliver/send.ts";
-import { shortened, type TransformLimits } from "../../model/transform.ts";
+import type { TransformLimits } from "../../model/transform.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
+import { shortened } from "./run.ts";
 import { Turns, type TransformTurn } from "./turns.ts";
 import { createTransformWorker, type RunEnd, type RunInput, type SpawnTransforms } from "./worker.ts";
 

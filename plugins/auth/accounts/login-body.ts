@@ -1,8 +1,7 @@
 /** Reads the bodies of `/auth` requests, and puts answers into their envelope. */
 import type { z } from "zod";
-import { fieldErrors } from "../../../core/model/field-errors.ts";
+import { fieldErrors, invalidFields, Problem } from "../../../core/model/problem.ts";
 import { duplicateNames, isTooDeep } from "../../../core/lib/json.ts";
-import { invalidFields, Problem } from "../../../core/model/problem.ts";
 import { isoTime } from "../../../core/lib/time.ts";
 import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 

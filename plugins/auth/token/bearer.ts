@@ -1,5 +1,5 @@
 /** Reads the frame of a bearer token: where it stands, and what its header may hold before the signature is checked. */
-import { bearerToken } from "../../../core/model/bearer.ts";
+import { bearerToken } from "../../../core/model/token.ts";
 
 /** Longest token that is read, in bytes. */
 const LONGEST = 8_192;

@@ -1,6 +1,6 @@
 /** Checks publish tokens: compared as hashes, in the same time whatever is presented. */
 import { hash, timingSafeEqual } from "node:crypto";
-import { bearerToken, guessable } from "../../../core/model/bearer.ts";
+import { bearerToken, guessable } from "../../../core/model/token.ts";
 import { isKeyId } from "../../../core/model/names.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";

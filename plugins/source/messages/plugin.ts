@@ -1,11 +1,10 @@
 /** Makes the plug-in of a message source from its options. */
 import { isAsync, NOT_ASYNC } from "../../../core/lib/at-once.ts";
-import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
+import type { MetricDeclaration, Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import { optional, optionProblems, text, type Rule, type Rules } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
-import type { Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import { own } from "../../../core/ports/own-plugins.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { MessageOptions } from "./message.ts";

@@ -1,6 +1,6 @@
 /** The options of `redis(…)`, the check of them, and the reading of those that are secret. */
 import { StartError } from "../../../core/model/errors.ts";
-import { unknownOptions } from "../../../core/model/field-errors.ts";
+import { unknownOptions } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 

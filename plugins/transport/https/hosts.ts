@@ -1,7 +1,7 @@
 /** Reads what single hosts need in TLS from files: authorities of their own, and the client certificate they ask for. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { certificatesProblem, keyPairProblem } from "../../../core/model/certificate.ts";
+import { certificatesProblem, keyPairProblem } from "../../../core/model/credentials.ts";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { unreadable } from "../../../core/lib/system-error.ts";
