@@ -100,6 +100,10 @@ export function pageOf(root: string): string {
     .concat("\n");
 }
 
+/** Returns the text of a field; the head of the page and the name say the unit of a duration. */
+const withoutUnit = ({ name, text }: Field): string =>
+  name.endsWith("Ms") ? text.replaceAll(/,? in (?:milliseconds|ms)(?=[.;:,])|, ms(?=[.;:,])/g, "") : text;
+
 function section(field: Field, fields: readonly Field[]): string {
   const guide = GUIDES[field.name];
   const about = [field.text, guide === undefined ? "" : `See ${guide}.`].filter((text) => text !== "");
@@ -111,7 +115,7 @@ function configTable(fields: readonly Field[], above: readonly string[]): string
     const path = [...above, field.name];
     if (typeof field.type !== "string") return nested(field, path);
     const rule = withDurations(ruleOf(path), field.name);
-    return [[`\`${path.join(".")}\``, rule, defaultText(field, path), field.text]];
+    return [[`\`${path.join(".")}\``, rule, defaultText(field, path), withoutUnit(field)]];
   });
   return table(["Key", "Value", "Default", "Means"], rows);
 }
@@ -186,7 +190,7 @@ const environment = (): string =>
 const optionTable = (fields: readonly Field[]): string =>
   table(
     ["Option", "Default", "Means"],
-    fields.map((field) => [`\`${field.name}\``, optionDefault(field), field.text]),
+    fields.map((field) => [`\`${field.name}\``, optionDefault(field), withoutUnit(field)]),
   );
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -201,7 +205,7 @@ function duration(ms: number, name: string): string | undefined {
   return size === undefined ? undefined : `${ms / size} ${ms === size ? unit?.replace(/s$/, "") || unit : unit}`;
 }
 
-/** `from 1000 to 86400000` with what that is in larger units. */
+/** Returns `1000–86400000` with what that is in larger units. */
 const withDurations = (rule: string, name: string): string =>
   rule.replaceAll(/\d{4,}/g, (digits) => {
     const human = duration(Number(digits), name);

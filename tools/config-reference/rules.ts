@@ -12,17 +12,26 @@ export const topKeys = (): readonly string[] =>
   Object.keys((schema as unknown as { def: { out: { def: { shape: object } } } }).def.out.def.shape);
 
 /**
- * What may stand at a path, in the words of the check: `a whole number from 1 to 5`.
+ * Returns what may stand at a path, from the words of the check: `1–5` for `must be a whole number from 1 to 5`.
  * @throws Error when the schema does not know the path
  */
 export function ruleOf(path: readonly string[]): string {
   const own = messageAt(path, NOTHING);
   if (own === undefined || own.startsWith("is unknown")) throw new Error(`the schema does not know ${path.join(".")}`);
-  const plain = own.replace(/^must be /, "").replace(/^an object: \{ … \}$/, "an object");
+  const plain = short(own);
   if (plain !== "a list: [ … ]") return plain;
   const item = messageAt(path, [NOTHING], 0);
-  return item === undefined ? "a list" : `a list; each ${item}`;
+  return item === undefined ? "a list" : `a list of: ${short(item)}`;
 }
+
+/** Returns the words of a check as a cell of a table. */
+const short = (message: string): string =>
+  message
+    .replace(/^must be /, "")
+    .replace(/^an object: \{ … \}$/, "an object")
+    .replace(/^text, not empty$/, "text")
+    .replace(/^a whole number (of milliseconds )?from (\d+) to (\d+)$/, "$2–$3")
+    .replace(/^a number from (\d+) to (\d+)$/, "$1–$2, also parts");
 
 const at = (path: readonly string[], value: unknown): unknown =>
   path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
