@@ -3,7 +3,6 @@
  * those before it in its partition are stored, and not before, so that a crash on either side loses none.
  */
 import { anything, choice, optional, text, texts, whole } from "../../core/ports/options.ts";
-import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { KAFKA_LOGIN, KAFKA_PACKAGES, loadKafka } from "../brokers/kafka.ts";
@@ -13,6 +12,7 @@ import { BACKLOG, messageSource } from "./messages/plugin.ts";
 /** Publishes the messages of Kafka topics. Needs the package `@platformatic/kafka`. */
 export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
   return messageSource({
+    factory: "fromKafka",
     kind: "kafka",
     options,
     rules: {
@@ -25,10 +25,10 @@ export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
       sasl: KAFKA_LOGIN,
       tls: anything,
     },
-    problems: packageProblems("fromKafka", KAFKA_PACKAGES),
+    packages: KAFKA_PACKAGES,
     secrets: { "sasl.password": options?.sasl?.password },
     metrics: [BACKLOG],
-    async open(options, ctx) {
+    async open(ctx, options) {
       const kafka = await loadKafka("fromKafka");
       const { startKafka } = await import("./kafka/session.ts");
       return startKafka(ctx, options, kafka);

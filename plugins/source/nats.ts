@@ -3,7 +3,6 @@
  * its events are stored, and not before, so that a crash on either side loses none.
  */
 import { anything, optional, text, whole } from "../../core/ports/options.ts";
-import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { tlsFileProblems, tlsRule } from "../../core/ports/tls-files.ts";
@@ -14,6 +13,7 @@ import type { FromNatsOptions } from "./nats/session.ts";
 /** Publishes the messages of a JetStream stream. Needs `@nats-io/transport-node` and `@nats-io/jetstream`. */
 export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
   return messageSource({
+    factory: "fromNats",
     kind: "nats",
     options,
     rules: {
@@ -26,11 +26,11 @@ export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
       ...NATS_LOGIN,
       tls: tlsRule(undefined, anything),
     },
-    problems: packageProblems("fromNats", NATS_PACKAGES),
+    packages: NATS_PACKAGES,
     secrets: natsSecrets(options),
     metrics: [BACKLOG],
     fileProblems: (name, configDir) => tlsFileProblems(name, options?.tls, configDir),
-    async open(options, ctx) {
+    async open(ctx, options) {
       const library = await loadNats("fromNats");
       const { startNats } = await import("./nats/session.ts");
       return startNats(ctx, options, library);

@@ -1,13 +1,12 @@
 /** `fromPostgres({ url, table })` publishes the rows of an outbox table, or reads a growing table without writing to it. */
-import { checkedUrl, choice, flag, must, optional, secretUrl, text, whole } from "../../core/ports/options.ts";
-import { loadPackages, packageProblems } from "../../core/ports/optional-package.ts";
+import { choice, flag, must, optional, text, whole } from "../../core/ports/options.ts";
+import { loadPackages } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { PostgresOptions } from "./postgres/source.ts";
 
 const PACKAGES = ["pg"];
-const PROTOCOLS = ["postgres:", "postgresql:"];
 const NAME = "[A-Za-z_][A-Za-z0-9_$]{0,62}";
 
 /**
@@ -17,10 +16,11 @@ const NAME = "[A-Za-z_][A-Za-z0-9_$]{0,62}";
 export function fromPostgres(options: PostgresOptions): Plugin<"source", Source> {
   const done = options?.cursor === true ? must("has no meaning beside cursor", () => false) : choice("delete", "mark");
   return messageSource({
+    factory: "fromPostgres",
     kind: "postgres",
     options,
+    protocols: ["postgres:", "postgresql:"],
     rules: {
-      url: secretUrl(PROTOCOLS),
       table: optional(text("a table, or schema.table", new RegExp(`^${NAME}(?:\\.${NAME})?$`))),
       done: optional(done),
       cursor: optional(flag),
@@ -28,11 +28,9 @@ export function fromPostgres(options: PostgresOptions): Plugin<"source", Source>
       pollMs: optional(whole(10, 3_600_000)),
       maxInFlight: optional(whole(1, 10_000)),
     },
-    problems: packageProblems("fromPostgres", PACKAGES),
-    secrets: { url: options?.url },
-    async open(options, ctx) {
+    packages: PACKAGES,
+    async open(ctx, options, url) {
       const { default: pg } = await loadPackages("fromPostgres", PACKAGES, () => import("pg"));
-      const url = checkedUrl("fromPostgres", ctx.secret("url"), PROTOCOLS);
       const { startPostgres } = await import("./postgres/source.ts");
       return startPostgres(ctx, options, pg, url);
     },

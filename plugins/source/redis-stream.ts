@@ -1,11 +1,9 @@
 /** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
-import { anything, checkedUrl, optional, secretUrl, text, whole } from "../../core/ports/options.ts";
+import { anything, optional, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { messageSource } from "./messages/plugin.ts";
 import type { FromRedisStreamOptions } from "./redis-stream/source.ts";
-
-const PROTOCOLS = ["redis:", "rediss:"];
 
 /**
  * Publishes the field `event` of each entry of a stream. An entry is acknowledged (XACK) once its events are stored, and
@@ -13,10 +11,11 @@ const PROTOCOLS = ["redis:", "rediss:"];
  */
 export function fromRedisStream(options: FromRedisStreamOptions): Plugin<"source", Source> {
   return messageSource({
+    factory: "fromRedisStream",
     kind: "redisStream",
     options,
+    protocols: ["redis:", "rediss:"],
     rules: {
-      url: secretUrl(PROTOCOLS),
       stream: text("the key of a stream"),
       group: optional(text("the name of a group")),
       consumer: optional(text("a name")),
@@ -25,9 +24,7 @@ export function fromRedisStream(options: FromRedisStreamOptions): Plugin<"source
       maxInFlight: optional(whole(1, 10_000)),
       tls: anything,
     },
-    secrets: { url: options?.url },
-    async open(options, ctx) {
-      const url = checkedUrl("fromRedisStream", ctx.secret("url"), PROTOCOLS);
+    async open(ctx, options, url) {
       const { startRedisStream } = await import("./redis-stream/source.ts");
       return startRedisStream(ctx, options, url);
     },

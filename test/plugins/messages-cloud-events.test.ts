@@ -1,8 +1,8 @@
 // CloudEvents 1.0 in both modes, as every message source reads them.
 import { describe, expect, it } from "vitest";
-import type { Fate, MessageOptions, RawMessage } from "../../plugins/source/messages/message.ts";
+import type { MessageOptions, RawMessage } from "../../plugins/source/messages/message.ts";
 import { desk } from "../support/intake.ts";
-import { messageBench } from "../support/message-source.ts";
+import { messageBench, type Fate } from "../support/message-source.ts";
 
 const cloud = {
   specversion: "1.0",

@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
 import { unlessAborted } from "../../core/lib/within.ts";
 import { connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
-import { createIntake } from "../../plugins/source/messages/intake.ts";
+import { Intake } from "../../plugins/source/messages/intake.ts";
 import { keepConnected } from "../../plugins/brokers/keep-connected.ts";
 import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
@@ -66,11 +66,12 @@ it("tells the session that the source stops, with its reason", async () => {
 
 const never = new Promise<never>(() => {});
 const reading = { source: "orders" };
+const upstream = (stored: () => unknown) => ({ stored, setAside: stored });
 const message = (payload: string) => ({ payload, place: "orders-1", subject: "orders", at: 0 });
 
 it("stops in time when upstream does not say that it was told", async () => {
   const clock = testClock();
-  const intake = createIntake(context({ clock }), { reading, maxInFlight: 10, settle: () => never });
+  const intake = new Intake(context({ clock }), { reading, maxInFlight: 10, upstream: upstream(() => never) });
   const { intake: store, told } = desk();
   intake.start(store.accept);
   intake.offer([message(JSON.stringify(paid()))]);
@@ -83,7 +84,7 @@ it("stops in time when upstream does not say that it was told", async () => {
 
 it("stops in time when its session does not end", async () => {
   const clock = testClock();
-  const intake = createIntake(context({ clock }), { reading, maxInFlight: 10, settle: () => {} });
+  const intake = new Intake(context({ clock }), { reading, maxInFlight: 10, upstream: upstream(() => undefined) });
   const source = connectedSource(intake, clock, () => never);
   await source.start(desk().intake.accept, { durability: "fsync" });
   const stopped = source.stop();

@@ -1,17 +1,17 @@
 // fromPostgres with a cursor, against a real server: it writes nothing, and passes no transaction that is still open.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PluginContext } from "../../core/ports/plugin.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
-import type { TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
 import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
-import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { documented, polls, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { shelf } from "../support/shelf.ts";
-import { describePolledSource } from "../support/polled-source.ts";
+import { describeLearning } from "../support/message-laws.ts";
 import { until } from "../support/until.ts";
 
 const missing = needs("postgres");
@@ -33,16 +33,14 @@ async function table(): Promise<string> {
   return name;
 }
 
-interface Given {
-  readonly clock?: TestClock;
+interface Given extends Partial<Omit<PluginContext, "storage">> {
   readonly storage?: ReturnType<typeof shelf>;
-  readonly name?: string;
 }
 
-async function bench(from: string, { clock, storage = shelf(), name }: Given = {}) {
+async function bench(from: string, { storage = shelf(), ...given }: Given = {}) {
   const [log, metrics] = [quietLog(), quietMetrics()];
-  const ctx = context({ clock: clock ?? systemClock(), log, metrics, storage, secret: () => server.url });
-  const options = { url: server.url, table: from, cursor: true, pollMs: 10, ...(name !== undefined && { name }) };
+  const ctx = context({ clock: systemClock(), log, metrics, storage, secret: () => server.url, ...given });
+  const options = { url: server.url, table: from, cursor: true, pollMs: 10 };
   const source = await fromPostgres(options).setup(ctx);
   const cursor = (): { readonly tx: string; readonly id: string } | undefined => {
     const text = storage.rows.get(`cursor:${from}`);
@@ -55,19 +53,16 @@ const add = (name: string, ...events: readonly string[]) =>
   server.query(`INSERT INTO ${name} (event) SELECT unnest($1::text[])`, [events]);
 
 describe.skipIf(missing !== undefined)("fromPostgres with a cursor keeps the law of a source:", () => {
-  describePolledSource(async (clock) => {
+  describeLearning(async (given) => {
     const name = await table();
-    const made = await bench(name, { clock });
+    const made = await bench(name, { clock: given?.clock, log: given?.log } as Given);
     return {
       source: made.source,
-      add: (text) => add(name, text),
-      look: () => clock.advance(10),
-      learned() {
-        if (made.source.readiness?.() !== undefined) return "later";
-        if (made.metrics.counted.has("source_dead_lettered postgres")) return "refused";
+      send: (text) => add(name, text),
+      learned(said) {
+        if (said.includes("a message is set aside")) return "refused";
         return made.cursor() === undefined ? undefined : "acknowledged";
       },
-      resumed: () => made.source.readiness?.() === undefined,
     };
   });
 });
@@ -163,8 +158,8 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     const seen = await server.query(`SELECT id FROM ${name}`);
     expect(seen).toEqual([{ id: "2" }]);
     // Some polls pass.
-    const before = await polls();
-    await until(async () => (await polls()) > before + 5);
+    const before = await polls(server);
+    await until(async () => (await polls(server)) > before + 5);
     expect(told).toEqual([]);
     await open.query("COMMIT");
     await until(() => told.length === 2);
@@ -277,7 +272,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
       // Nothing is written to the table: the relay says how far it is.
       async left(relay) {
         const stored = async (id: number): Promise<boolean> =>
-          (await relay.call("GET", `/api-keys/key_1/events/${name}-${id}`)).status === 200;
+          (await relay?.call("GET", `/api-keys/key_1/events/${name}-${id}`))?.status === 200;
         while (known < total && (await stored(known + 500))) known += 500;
         return total - known;
       },
@@ -285,14 +280,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
   }, 240_000);
 });
 
-/** Transactions that the server has begun: each poll is one. */
-async function polls(): Promise<number> {
-  await server.query("SELECT pg_stat_force_next_flush()");
-  const [row] = await server.query("SELECT sum(xact_commit)::int AS n FROM pg_stat_database");
-  return Number(row?.["n"]);
-}
-
-/** Whether the last query of a connection is for the rows behind some that were read. */
+/** Returns true when the last query of a connection is for the rows behind some that were read. */
 async function isReadOn(name: string): Promise<boolean> {
   const like = `%"${name}" WHERE (tx, id) > %`;
   const found = await server.query("SELECT 1 FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()", [

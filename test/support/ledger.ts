@@ -17,11 +17,14 @@ export interface KilledRelay {
   readonly total: number;
   readonly kills: number;
   /** How many messages upstream still keeps, acknowledged ones not among them. */
-  left(relay: ChildRelay): Promise<number>;
+  left(relay: ChildRelay | undefined): Promise<number>;
+  /** Kills upstream too, and starts it again, while the last relay reads. */
+  restart?(): Promise<void>;
 }
 
 /** Kills a relay that reads all of upstream, and lets the last one finish. Then each event is stored, and once. */
-export async function expectNothingLost({ folder, source, imports, total, kills, left }: KilledRelay): Promise<void> {
+export async function expectNothingLost(killed: KilledRelay): Promise<void> {
+  const { folder, source, imports, total, kills, left, restart } = killed;
   const options: ChildOptions = {
     config: `storage: sqlite({ dir: "./ledger" }), sources: [${source}],`,
     imports: [...imports, "sqlite"],
@@ -31,10 +34,16 @@ export async function expectNothingLost({ folder, source, imports, total, kills,
     await until(async () => (await left(relay)) < total - (total * kill) / (kills + 2));
     await relay.kill();
   }
-  await using relay = await startChild(folder, options);
-  await until(async () => (await left(relay)) === 0);
-  relay.running.kill("SIGTERM");
-  await relay.running.ended;
+  // RabbitMQ does not count what a relay holds: it is read again once that has stopped.
+  for (let last = 0; ; last++) {
+    await using relay = await startChild(folder, options);
+    if (last === 0) await restart?.();
+    await until(async () => (await left(relay).catch(() => 1)) === 0);
+    const isOver = restart === undefined;
+    relay.running.kill("SIGTERM");
+    await relay.running.ended;
+    if (isOver || (await left(undefined)) === 0) break;
+  }
   const seen = await storedData(`${folder}/ledger`);
   expect(seen.size).toBe(total);
   expect([...seen].filter(([, times]) => times !== 1)).toEqual([]);

@@ -1,11 +1,13 @@
 /** A source over an upstream in memory: what becomes of its messages, as a connector learns it. */
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
-import { createIntake, type Intake } from "../../plugins/source/messages/intake.ts";
-import { readingOf, type Fate, type MessageOptions, type RawMessage } from "../../plugins/source/messages/message.ts";
+import { Intake } from "../../plugins/source/messages/intake.ts";
+import type { MessageOptions, Poison, RawMessage } from "../../plugins/source/messages/message.ts";
 import { testClock, type TestClock } from "./clock.ts";
 import { context } from "./context.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";
+
+export type Fate = { readonly kind: "stored" | "returned" } | ({ readonly kind: "poison" } & Poison);
 
 export interface MessageBench {
   readonly source: Source;
@@ -30,15 +32,22 @@ export function messageBench(
   const [clock, log, metrics] = [testClock(), quietLog(), quietMetrics()];
   const settled: MessageBench["settled"][number][] = [];
   const waiting = new Map<string, (fate: Fate) => void>();
-  const intake = createIntake<RawMessage>(context({ clock, log, metrics, ...given }), {
-    reading: readingOf(options, "test"),
+  const settle = (fate: Fate, ...messages: readonly RawMessage[]): void => {
+    for (const { place } of messages) {
+      settled.push({ place, fate });
+      waiting.get(place)?.(fate);
+    }
+  };
+  const intake = new Intake<RawMessage>(context({ clock, log, metrics, ...given }), {
+    reading: { ...options, source: options.name ?? "test" },
     maxInFlight: given.maxInFlight ?? 5_000,
-    settle(list) {
-      for (const { message, fate } of list) {
-        settled.push({ place: message.place, fate });
-        waiting.get(message.place)?.(fate);
-      }
-      return list.map(({ message }) => message).filter(({ place }) => given.keeps?.(place) === true);
+    upstream: {
+      stored: (messages) => settle({ kind: "stored" }, ...messages),
+      giveBack: (messages) => settle({ kind: "returned" }, ...messages),
+      setAside(message, poison) {
+        settle({ kind: "poison", ...poison }, message);
+        return given.keeps?.(message.place) !== true;
+      },
     },
   });
   let count = 0;

@@ -26,6 +26,13 @@ export function documented(what: "outbox" | "insert" | "mark" | "feed", table: s
   return sql.replaceAll(what === "feed" ? "feed" : "outbox", table);
 }
 
+/** Returns how many transactions the server has begun: each poll is one. */
+export async function polls(server: PostgresServer): Promise<number> {
+  await server.query("SELECT pg_stat_force_next_flush()");
+  const [row] = await server.query("SELECT sum(xact_commit)::int AS n FROM pg_stat_database");
+  return Number(row?.["n"]);
+}
+
 /** Debian keeps the programs of each version apart and out of the PATH. */
 const VERSIONS = "/usr/lib/postgresql";
 /** The server refuses to run as root; Debian's package makes this user. */

@@ -6,7 +6,7 @@ import type { Poison } from "../messages/message.ts";
  * Resolves when RabbitMQ has confirmed the message, which is in a queue then.
  * @throws RangeError or TypeError when the client cannot write the headers: it never will
  */
-type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<void>;
+export type DeadLetter = (message: ConsumeMessage, poison: Poison) => Promise<void>;
 
 /**
  * Opens a channel of its own for them, with publisher confirms.

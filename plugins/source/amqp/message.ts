@@ -1,28 +1,28 @@
 /** An AMQP message in the words of all message sources. */
 import { hash } from "node:crypto";
 import type { ConsumeMessage, MessageProperties } from "amqplib";
-import type { Poison, RawMessage } from "../messages/message.ts";
-
-/** What settles the messages of one connection. */
-export interface Settlement {
-  /** Acknowledges messages, in the order of their delivery. */
-  acknowledge(messages: readonly ConsumeMessage[]): void;
-  /** Puts a message back into its queue. */
-  giveBack(message: ConsumeMessage): void;
-  /** Resolves when the dead-letter exchange has passed the message on to a queue, or it is kept here; refuses it without one. */
-  deadLetter(message: AmqpMessage, poison: Poison): Promise<void>;
-}
+import type { RawMessage } from "../messages/message.ts";
+import type { DeadLetter } from "./dead-letters.ts";
+import type { Settlement } from "./settlement.ts";
 
 export interface AmqpMessage extends RawMessage {
   readonly original: ConsumeMessage;
-  /** A message can be settled on the connection that it came by, and on no other. */
-  readonly settlement: Settlement;
+  readonly from: Consumed;
 }
 
-/** What its types call `any`. */
+/** The connection that a message came by. */
+export interface Consumed {
+  readonly settlement: Settlement;
+  /** Absent where the config names no dead-letter exchange. */
+  readonly publish: DeadLetter | undefined;
+  /** Aborts when the session ends. */
+  readonly ending: AbortSignal;
+}
+
+/** Properties whose types are `any`. */
 type Unchecked = Readonly<Record<keyof MessageProperties, unknown>>;
 
-export function readAmqp(original: ConsumeMessage, queue: string, settlement: Settlement): AmqpMessage {
+export function readAmqp(original: ConsumeMessage, queue: string, from: Consumed): AmqpMessage {
   const { content, fields, properties } = original;
   const { contentType, timestamp }: Unchecked = properties;
   return {
@@ -35,7 +35,7 @@ export function readAmqp(original: ConsumeMessage, queue: string, settlement: Se
     place: `${queue}:${identityOf(original)}`,
     redelivered: fields.redelivered,
     original,
-    settlement,
+    from,
   };
 }
 

@@ -5,8 +5,8 @@ import { tellTicks } from "../../../core/lib/ticks.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { createIntake } from "../messages/intake.ts";
-import type { MappedEvent, RawMessage } from "../messages/message.ts";
+import { Intake } from "../messages/intake.ts";
+import type { MappedEvent } from "../messages/message.ts";
 import { messageText } from "../messages/read.ts";
 import { failureReason } from "../../brokers/keep-connected.ts";
 
@@ -52,14 +52,9 @@ export async function startCron(
   )();
   const source = name ?? "cron";
   const { log } = ctx;
-  let waiting = 0;
   let stopTicks: (() => Promise<void>) | undefined;
-  const intake = createIntake<RawMessage>(ctx, {
-    reading: { source },
-    maxInFlight: MOST_WAITING,
-    firstWins: true,
-    settle: (settled) => void (waiting -= settled.length),
-  });
+  const upstream = { stored: () => {}, setAside: () => {} };
+  const intake = new Intake(ctx, { reading: { source }, maxInFlight: MOST_WAITING, firstWins: true, upstream });
 
   function tick(time: Date): void {
     // The second is the finest step of a schedule.
@@ -68,11 +63,9 @@ export async function startCron(
     try {
       const made = typeof event === "function" ? atOnce("event", event(new Date(at))) : event;
       if (made === undefined) return;
-      if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
+      if (intake.isFull) return log.warn("a tick is dropped: too many wait", { source, tick: when });
       const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
-      // Before the count, because it may throw: only what is offered is settled, and so counted down.
       const payload = messageText({ createdAt: new Date(at), ...made });
-      waiting++;
       intake.offer([{ payload, subject: source, at, place }]);
     } catch (error) {
       log.error("a tick made no event", { source, tick: when, error: failureReason(error) });
@@ -89,7 +82,7 @@ export async function startCron(
       await stopTicks?.();
       await intake.stop();
     },
-    readiness: intake.readiness,
+    readiness: () => intake.readiness(),
   };
 }
 

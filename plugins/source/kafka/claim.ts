@@ -1,59 +1,78 @@
 /** The messages that a relay got while it held its partitions: from one rebalance of the group to the next. */
-import type { Consumer, MessagesStream } from "@platformatic/kafka";
-import { createPartitionProgress } from "./progress.ts";
+import type { Consumer, Message, MessagesStream } from "@platformatic/kafka";
 
-export interface Claim {
-  readonly stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>;
-  /** Set when the group is dealt out again. From then on nothing is committed. */
-  over: boolean;
-  begin(topic: string, partition: number, offset: bigint): void;
-  /** Notes that messages are done. Resolves when what they allow is committed, or when the claim is over. */
-  end(
-    messages: readonly { readonly topic: string; readonly partition: number; readonly offset: bigint }[],
-  ): Promise<void>;
+export type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
+export type BytesStream = MessagesStream<Buffer, Buffer, Buffer, Buffer>;
+type Place = Pick<Message, "topic" | "partition" | "offset">;
+
+/** How far a partition is done: an offset may be committed when all messages before it are. */
+interface Progress {
+  readonly topic: string;
+  readonly partition: number;
+  /** Offsets that were fetched and are not done, ascending. */
+  readonly open: Set<bigint>;
+  /** The offset behind the last one that was fetched. */
+  end: bigint;
+  committed: bigint;
 }
 
-/** @param sameTopics rejects when a topic was made again: an offset of the first would pass over messages of the second */
-export function createClaim(
-  consumer: Pick<Consumer<Buffer, Buffer, Buffer, Buffer>, "commit">,
-  stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>,
-  sameTopics: () => Promise<void>,
-): Claim {
-  const progress = createPartitionProgress();
-  let committing: Promise<void> | undefined;
+export class Claim {
+  readonly stream: BytesStream;
+  /** Set when the group is dealt out again. From then on nothing is committed. */
+  isOver = false;
+  readonly #consumer: Pick<BytesConsumer, "commit">;
+  readonly #sameTopics: () => Promise<void>;
+  readonly #partitions = new Map<string, Progress>();
+  #committing: Promise<void> | undefined;
+
+  /** @param sameTopics rejects when a topic was made again: an offset of the first would pass over messages of the second */
+  constructor(consumer: Pick<BytesConsumer, "commit">, stream: BytesStream, sameTopics: () => Promise<void>) {
+    this.#consumer = consumer;
+    this.stream = stream;
+    this.#sameTopics = sameTopics;
+  }
+
+  /** Notes a message that was fetched. Of one partition they come in ascending order, and may have gaps. */
+  begin({ topic, partition, offset }: Place): void {
+    const key = `${topic}/${partition}`;
+    const progress = this.#partitions.get(key) ?? { topic, partition, open: new Set(), end: offset, committed: offset };
+    this.#partitions.set(key, progress);
+    progress.open.add(offset);
+    progress.end = offset + 1n;
+  }
+
+  /** Notes that messages are stored or set aside. Resolves when what they allow is committed, or when the claim is over. */
+  async end(messages: readonly Place[]): Promise<void> {
+    for (const { topic, partition, offset } of messages)
+      this.#partitions.get(`${topic}/${partition}`)?.open.delete(offset);
+    await (this.#committing ??= this.#commit());
+  }
 
   /** One commit at a time, each with all that is done by then: a commit for each message would wait for each answer. */
-  async function commit(): Promise<void> {
+  async #commit(): Promise<void> {
     try {
-      // What is done in this turn goes into the same commit.
+      // Messages that are done in this turn go into the same commit.
       await Promise.resolve();
-      for (let taken = progress.take(); taken.length > 0 && !claim.over; taken = progress.take()) {
-        await sameTopics();
-        await consumer.commit({
-          offsets: taken.map(([name, offset]) => {
-            const [topic = "", partition] = name.split("/");
-            return { topic, partition: Number(partition), offset, leaderEpoch: -1 };
-          }),
-        });
+      for (let offsets = this.#further(); offsets.length > 0 && !this.isOver; offsets = this.#further()) {
+        await this.#sameTopics();
+        await this.#consumer.commit({ offsets });
       }
     } catch (error) {
       // A refusal for a rebalance: the messages come again, to the member that has the partition then.
-      if (!claim.over) throw error;
+      if (!this.isOver) throw error;
     } finally {
-      committing = undefined;
+      this.#committing = undefined;
     }
   }
 
-  const claim: Claim = {
-    stream,
-    over: false,
-    begin: (topic, partition, offset) => progress.begin(nameOf(topic, partition), offset),
-    async end(messages) {
-      for (const { topic, partition, offset } of messages) progress.end(nameOf(topic, partition), offset);
-      await (committing ??= commit());
-    },
-  };
-  return claim;
+  /** Returns the partitions that got further since the last call, each with the offset to go on from. */
+  #further() {
+    return [...this.#partitions.values()].flatMap((progress) => {
+      const { topic, partition, open, end, committed } = progress;
+      const [offset = end] = open;
+      if (offset === committed) return [];
+      progress.committed = offset;
+      return [{ topic, partition, offset, leaderEpoch: -1 }];
+    });
+  }
 }
-
-const nameOf = (topic: string, partition: number): string => `${topic}/${partition}`;

@@ -5,7 +5,7 @@ import type { Claim } from "./claim.ts";
 
 export interface KafkaMessage extends RawMessage {
   readonly original: Message;
-  /** What it was fetched under: it may be committed only as long as that holds. */
+  /** It may be committed only as long as this holds. */
   readonly claim: Claim;
 }
 

@@ -1,41 +1,50 @@
 /** Counts and names the messages that are set aside, each once: one that upstream keeps comes again and again. */
+import { setNewest } from "../../../core/lib/bounded-map.ts";
+import { Problem } from "../../../core/model/problem.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Fate, RawMessage, Settled } from "./message.ts";
-import { poisonOf } from "./poison.ts";
-
-interface BadMessages {
-  /** Returns the fate of a message that can never be stored. */
-  fateOf(message: RawMessage, error: unknown): Fate;
-  /** Notes what was settled. @param kept those that upstream still has, though they are bad */
-  settled(settled: readonly Settled<RawMessage>[], kept: ReadonlySet<RawMessage>): void;
-}
+import type { Poison, RawMessage } from "./message.ts";
 
 /** Most places that are remembered. Beyond that the oldest is forgotten: it is counted again when it comes again. */
 const MOST = 10_000;
+const LONGEST_DETAIL = 1_000;
+/** Mistakes that are listed; the rest are counted. */
+const LISTED = 5;
 
-export function createBadMessages(
-  { log, metrics }: Pick<PluginContext, "log" | "metrics">,
-  source: string,
-): BadMessages {
+export class BadMessages {
+  readonly #ctx: Pick<PluginContext, "log" | "metrics">;
+  readonly #source: string;
   /** Places of messages that are counted: those that are being set aside, and those that upstream has kept. */
-  const known = new Set<string>();
-  return {
-    fateOf(message, error) {
-      const poison = poisonOf(error);
-      if (!known.has(message.place)) {
-        metrics.count("source_dead_lettered", { source });
-        log.warn("a message is set aside", { source, name: message.place, code: poison.code, detail: poison.detail });
-        known.add(message.place);
-      }
-      return { kind: "poison", ...poison };
-    },
-    settled(settled, kept) {
-      if (known.size === 0 && kept.size === 0) return;
-      for (const { message, fate } of settled) {
-        known.delete(message.place);
-        if (fate.kind === "poison" && kept.has(message)) known.add(message.place);
-      }
-      while (known.size > MOST) known.delete(known.values().next().value as string);
-    },
-  };
+  readonly #known = new Map<string, true>();
+
+  constructor(ctx: Pick<PluginContext, "log" | "metrics">, source: string) {
+    this.#ctx = ctx;
+    this.#source = source;
+  }
+
+  /** Notes a message that can never be stored. Returns why. */
+  note({ place }: RawMessage, error: unknown): Poison {
+    const poison = poisonOf(error);
+    if (!this.#known.has(place)) {
+      const source = this.#source;
+      this.#ctx.metrics.count("source_dead_lettered", { source });
+      this.#ctx.log.warn("a message is set aside", { source, name: place, code: poison.code, detail: poison.detail });
+      setNewest(this.#known, place, true, MOST);
+    }
+    return poison;
+  }
+
+  /** Notes that upstream no longer has it: what comes from its place from now on is another message. */
+  forget({ place }: RawMessage): void {
+    this.#known.delete(place);
+  }
+}
+
+/** Returns the code and all that helps to correct the message, without its content. */
+function poisonOf(error: unknown): Poison {
+  if (!(error instanceof Problem)) return { code: "INTERNAL_ERROR", detail: String(error).slice(0, LONGEST_DETAIL) };
+  const { errors = [] } = error.extras;
+  const listed = errors.slice(0, LISTED).map(({ path, message }) => `${path} ${message}`.trim());
+  if (errors.length > LISTED) listed.push(`and ${errors.length - LISTED} more`);
+  const detail = listed.length === 0 ? error.detail : `${error.detail} ${listed.join("; ")}`;
+  return { code: error.code, detail: detail.slice(0, LONGEST_DETAIL) };
 }

@@ -7,7 +7,7 @@ import { members } from "../../../core/lib/json.ts";
 import { isEventId, isEventName, isKeyId } from "../../../core/model/names.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
-import { payloadText } from "./payload-text.ts";
+import { payloadText } from "./message.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 type Event = Omit<Publication, "path">;

@@ -6,32 +6,36 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { Intake } from "./intake.ts";
-import type { RawMessage, Settled } from "./message.ts";
+import type { RawMessage } from "./message.ts";
 import { BACKLOG } from "./plugin.ts";
 
-/** Where one session stands in the life of its source. */
-export interface SessionSurroundings {
+/** The life of one session within that of its source. */
+export interface SessionLife {
   /** Aborts when the source stops: no more messages are fetched. */
   readonly stopping: AbortSignal;
   /** Resolves after that, when every message in flight is settled: only then the connection may close. */
   readonly settled: Promise<void>;
+  /** Aborts when the session has ended. */
+  readonly over: AbortSignal;
+  /** Aborts with the first of both. */
+  readonly ending: AbortSignal;
   /** Call it once messages can come. */
   readonly connected: () => void;
 }
 
-/** How long a stop waits for the session to end once everything is settled, ms. */
-const ENDS_MS = 8_000;
-
 /** Works until the source stops or the broker fails. It leaves nothing open. */
-export type Session = (around: SessionSurroundings) => Promise<void>;
+export type Session = (life: SessionLife) => Promise<void>;
 
-/** What a source has beside its sessions. */
+/** Parts of a source beside its sessions. */
 interface BesideSessions {
   /** Says what else is wrong, for `/readyz`; `undefined`: nothing. */
   readonly readiness?: () => string | undefined;
   /** Closes what the sessions share, once they are over. */
   readonly close?: () => Promise<void> | void;
 }
+
+/** A stop waits so long for the session to end once everything is settled, ms. */
+const ENDS_MS = 8_000;
 
 export function connectedSource<Message extends RawMessage>(
   intake: Intake<Message>,
@@ -41,13 +45,23 @@ export function connectedSource<Message extends RawMessage>(
 ): Source {
   const settled = Promise.withResolvers<void>();
   let running: Promise<void> | undefined;
+
+  async function runOnce(stopping: AbortSignal, connected: () => void): Promise<void> {
+    const over = new AbortController();
+    const ending = AbortSignal.any([over.signal, stopping]);
+    try {
+      await session({ stopping, settled: settled.promise, over: over.signal, ending, connected });
+    } finally {
+      over.abort();
+    }
+  }
+
   return {
     start(accept) {
       if (running !== undefined || intake.stopping.aborted) return;
       intake.start(accept);
-      running = keepConnected(intake, clock, (stopping, connected) =>
-        session({ stopping, connected, settled: settled.promise }),
-      );
+      const keeper = { stopping: intake.stopping, away: (reason?: string) => intake.away(reason) };
+      running = keepConnected(keeper, clock, runOnce);
     },
     async stop() {
       await intake.stop();
@@ -72,7 +86,7 @@ export async function watchBacklog(
   over: AbortSignal,
   read: () => Promise<number>,
 ): Promise<void> {
-  async function look(): Promise<void> {
+  async function measure(): Promise<void> {
     // A broker that does not answer must not hold up a stop.
     const waiting = await unlessAborted(
       over,
@@ -80,24 +94,22 @@ export async function watchBacklog(
     );
     if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
   }
-  await look();
-  await every(clock, EVERY_MS, look, over);
+  await measure();
+  await every(clock, EVERY_MS, measure, over);
 }
 
 /**
  * Settles the messages of each connection by themselves: what came on one that is lost cannot be settled and comes again.
  * Those of a live one must be settled all the same, since its broker sends no more until they are.
- * @param connectionOf what the message came by
- * @param settle rejects when a message of the connection could not be settled
+ * @throws what the first of them threw that could not
  */
-export function settleEach<Message extends RawMessage, Connection>(
+export async function byConnection<Message extends RawMessage, Connection>(
+  messages: readonly Message[],
   connectionOf: (message: Message) => Connection,
-  settle: (connection: Connection, settled: readonly Settled<Message>[]) => Promise<void>,
-): (settled: readonly Settled<Message>[]) => Promise<void> {
-  return async (settled) => {
-    const groups = Map.groupBy(settled, ({ message }) => connectionOf(message));
-    const outcomes = await Promise.allSettled([...groups].map(([connection, own]) => settle(connection, own)));
-    const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
-  };
+  settle: (connection: Connection, own: readonly Message[]) => Promise<void> | void,
+): Promise<void> {
+  const groups = [...Map.groupBy(messages, connectionOf)];
+  const outcomes = await Promise.allSettled(groups.map(async ([connection, own]) => settle(connection, own)));
+  const failed = outcomes.find((outcome) => outcome.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }

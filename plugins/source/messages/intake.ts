@@ -3,50 +3,42 @@
  * message. A group that is refused is divided until each bad message stands alone, so that none blocks those behind it.
  */
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { Problem } from "../../../core/model/problem.ts";
+import { isLater, Problem } from "../../../core/model/problem.ts";
+import { Waiters } from "../../../core/lib/waiters.ts";
 import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
-import { createBadMessages } from "./bad-messages.ts";
-import type { Fate, RawMessage, Reading, Settled } from "./message.ts";
-import { isPermanent } from "./poison.ts";
+import { BadMessages } from "./bad-messages.ts";
+import type { Poison, RawMessage, Reading } from "./message.ts";
 import { readMessage, type Draft } from "./read.ts";
 import { createWindow } from "./window.ts";
+
+/**
+ * Learns what became of messages, of each once. They stay in flight until an answer resolves, and a stop waits five seconds
+ * for it at most. When one rejects, upstream will deliver its messages again.
+ */
+export interface Upstream<Message extends RawMessage> {
+  /** Acknowledges messages, in the order in which they were offered. */
+  stored(messages: readonly Message[]): unknown;
+  /**
+   * Sets a message aside with the reason, and then acknowledges it.
+   * @returns false when upstream keeps it all the same, and delivers it again: it is counted once
+   */
+  setAside(message: Message, poison: Poison): unknown;
+  /** Gives messages back, because the source stops. Left out where upstream notices that by itself. */
+  giveBack?(messages: readonly Message[]): unknown;
+}
 
 interface IntakeOptions<Message extends RawMessage> {
   readonly reading: Reading;
   /** Most messages that are offered and not settled; `room` waits for it. */
   readonly maxInFlight: number;
+  readonly upstream: Upstream<Message>;
   /**
-   * Whether an id that belongs to an event with other content counts as stored: for events that each node makes by itself.
+   * An id that belongs to an event with other content counts as stored: for events that each node makes by itself.
    * @default false
    */
   readonly firstWins?: boolean;
-  /**
-   * Tells upstream what became of messages, each of them once. The messages stay in flight until it resolves, and a stop
-   * waits for it, five seconds at most. When it rejects, upstream will deliver them again.
-   * @returns bad messages that upstream keeps, because they could not be set aside: each is counted once all the same
-   */
-  settle(settled: readonly Settled<Message>[]): Promise<readonly Message[] | void> | readonly Message[] | void;
-}
-
-export interface Intake<Message extends RawMessage> {
-  /** Aborts when the source stops. */
-  readonly stopping: AbortSignal;
-  start(accept: Accept): void;
-  /** Takes messages in, to be stored in this order. Returns at once. */
-  offer(messages: readonly Message[]): void;
-  /** Resolves to how many messages more may be in flight, fewer of large ones: at least one, or none once the source stops. */
-  room(): Promise<number>;
-  /** Says why upstream cannot be used; `undefined`: it can. */
-  away(reason: string | undefined): void;
-  /** What `Source.readiness` returns. */
-  readiness(): string | undefined;
-  /**
-   * Resolves when what is under way is stored and settled and the rest was returned. Upstream delivers again what it could
-   * not be told of in time. May be called twice.
-   */
-  stop(): Promise<void>;
 }
 
 /** A message with its events. */
@@ -59,93 +51,157 @@ interface Held<Message> {
 const GROUP_TEXT = 2 * 1024 * 1024;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 30_000;
-/** How long a stop waits until upstream has been told: one that does not answer must not hold it up. */
-const TOLD_MS = 5_000;
+/** A stop waits so long for upstream: one that does not answer must not hold it up. */
+const SETTLED_MS = 5_000;
 
-export function createIntake<Message extends RawMessage>(
-  { clock, log, metrics }: PluginContext,
-  { reading, maxInFlight, firstWins = false, settle }: IntakeOptions<Message>,
-): Intake<Message> {
-  const { source } = reading;
-  const stopping = new AbortController();
-  const settling = new Set<Promise<void>>();
-  const bad = createBadMessages({ log, metrics }, source);
-  let accept: Accept | undefined;
-  let queue: Message[] = [];
-  const window = createWindow(maxInFlight);
-  let running: Promise<void> | undefined;
-  let roomy = Promise.withResolvers<void>();
-  let unreachable: string | undefined;
-  let refusing: string | undefined;
+export class Intake<Message extends RawMessage> {
+  readonly #ctx: Pick<PluginContext, "clock" | "log" | "metrics">;
+  readonly #options: IntakeOptions<Message>;
+  readonly #source: string;
+  readonly #bad: BadMessages;
+  readonly #window;
+  readonly #room = new Waiters();
+  readonly #stop = new AbortController();
+  readonly #settling = new Set<Promise<unknown>>();
+  #queue: Message[] = [];
+  #accept: Accept | undefined;
+  #running: Promise<void> | undefined;
+  /** Say why there is no connection, why nothing is stored, and why upstream was not told. */
+  #unreachable: string | undefined;
+  #refusing: string | undefined;
+  #untold: string | undefined;
 
-  async function run(): Promise<void> {
-    // What is offered in this turn becomes one group.
-    await Promise.resolve();
-    for (let group = nextGroup(); group !== undefined; group = nextGroup()) {
-      const oldest = group[0]?.message.at;
-      if (group.length > 0) await store(group);
-      const lag = queue.length === 0 || oldest === undefined ? 0 : clock.now() - oldest;
-      metrics.gauge("source_lag_seconds", Math.max(0, lag) / 1_000, { source });
-    }
-    running = undefined;
+  constructor(ctx: Pick<PluginContext, "clock" | "log" | "metrics">, options: IntakeOptions<Message>) {
+    this.#ctx = ctx;
+    this.#options = options;
+    this.#source = options.reading.source;
+    this.#bad = new BadMessages(ctx, this.#source);
+    this.#window = createWindow(options.maxInFlight);
   }
 
-  /** Takes the next messages from the queue as far as they fit into one commit; `undefined` when there is none. */
-  function nextGroup(): readonly Held<Message>[] | undefined {
-    if (queue.length === 0 || stopping.signal.aborted) return undefined;
+  /** Aborts when the source stops. */
+  get stopping(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  start(accept: Accept): void {
+    this.#accept = accept;
+  }
+
+  /** Takes messages in, to be stored in this order. Returns at once. */
+  offer(messages: readonly Message[]): void {
+    this.#window.add(messages);
+    if (this.stopping.aborted) return this.#giveBack(messages);
+    this.#queue.push(...messages);
+    this.#running ??= this.#run();
+  }
+
+  get isFull(): boolean {
+    return this.#window.room() === 0;
+  }
+
+  /** Resolves to how many messages more may be in flight, fewer of large ones: at least one, or none once the source stops. */
+  async room(): Promise<number> {
+    while (this.isFull && !this.stopping.aborted) await this.#room.wait(this.stopping);
+    return this.stopping.aborted ? 0 : this.#window.room();
+  }
+
+  /** Notes why upstream cannot be used; `undefined`: it can. */
+  away(reason: string | undefined): void {
+    const [{ log }, source] = [this.#ctx, this.#source];
+    if (reason !== undefined && reason !== this.#unreachable) log.warn("a source has no upstream", { source, reason });
+    if (reason === undefined && this.#unreachable !== undefined)
+      log.info("a source has its upstream again", { source });
+    this.#unreachable = reason;
+  }
+
+  /** Returns the answer of `Source.readiness`. */
+  readiness(): string | undefined {
+    return this.#unreachable ?? (this.#refusing && `nothing can be stored now: ${this.#refusing}`);
+  }
+
+  /**
+   * Resolves when what is under way is stored and settled and the rest was given back. Upstream delivers again what it could
+   * not be told of in time. May be called twice.
+   */
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error("stopping"));
+    await this.#running;
+    this.#giveBack(this.#queue.splice(0));
+    const settled = (async () => {
+      while (this.#settling.size > 0) await Promise.all(this.#settling);
+    })();
+    if (await within(this.#ctx.clock, SETTLED_MS, settled)) return;
+    const source = this.#source;
+    this.#ctx.log.warn("upstream could not be told in time what became of messages: they will come again", { source });
+  }
+
+  async #run(): Promise<void> {
+    // Messages that are offered in this turn become one group.
+    await Promise.resolve();
+    while (this.#queue.length > 0 && !this.stopping.aborted) {
+      const group = this.#nextGroup();
+      if (group.length > 0) await this.#store(group);
+      this.#lag(this.#queue.length === 0 ? undefined : group[0]?.message.at);
+    }
+    this.#running = undefined;
+  }
+
+  /** Takes the next messages from the queue as far as they fit into one commit. */
+  #nextGroup(): readonly Held<Message>[] {
     const group: Held<Message>[] = [];
-    const ended: Settled<Message>[] = [];
+    const dropped: Message[] = [];
+    const bad: [Message, unknown][] = [];
     let [taken, events, size] = [0, 0, 0];
-    for (const message of queue) {
+    for (const message of this.#queue) {
       try {
-        const drafts = readMessage(message, reading);
+        const drafts = readMessage(message, this.#options.reading);
         const text = drafts.reduce((sum, draft) => sum + draft.text.length, 0);
         if (group.length > 0 && (events + drafts.length > MAX_BATCH_EVENTS || size + text > GROUP_TEXT)) break;
-        if (drafts.length === 0) ended.push({ message, fate: STORED });
+        if (drafts.length === 0) dropped.push(message);
         else group.push({ message, drafts });
         events += drafts.length;
         size += text;
       } catch (error) {
-        ended.push({ message, fate: bad.fateOf(message, error) });
+        bad.push([message, error]);
       }
       taken++;
     }
-    queue = queue.slice(taken);
-    // Apart: a bad message may take long to be set aside, and the others are not in flight for as long.
-    tell(ended.filter(({ fate }) => fate.kind !== "poison"));
-    tell(ended.filter(({ fate }) => fate.kind === "poison"));
+    this.#queue = this.#queue.slice(taken);
+    this.#stored(dropped);
+    for (const [message, error] of bad) this.#setAside(message, error);
     return group;
   }
 
   /** Stores a group, as often and as long as it takes. Each of its messages is settled when it resolves. */
-  async function store(group: readonly Held<Message>[]): Promise<void> {
+  async #store(group: readonly Held<Message>[]): Promise<void> {
+    const messages = group.map(({ message }) => message);
     const { publications, owners } = publicationsOf(group);
-    for (let tries = 0; !stopping.signal.aborted; tries++) {
+    for (let tries = 0; !this.stopping.aborted; tries++) {
       try {
-        const accepted = await (accept as Accept)({ publications, source });
-        refusing = undefined;
-        countRepeats(group, accepted);
-        return tell(group.map(({ message }) => ({ message, fate: STORED })));
+        const accepted = await (this.#accept as Accept)({ publications, source: this.#source });
+        this.#refusing = undefined;
+        this.#countRepeats(group, accepted);
+        return this.#stored(messages);
       } catch (error) {
-        if (!isPermanent(error)) {
-          await later(error, tries, group[0]?.message.at);
+        if (!(error instanceof Problem) || isLater(error)) {
+          await this.#later(error, tries, messages[0]?.at);
           continue;
         }
         // Storage has answered about the events.
-        refusing = undefined;
-        return divide(group, owners, error);
+        this.#refusing = undefined;
+        return this.#divide(group, owners, error);
       }
     }
-    tell(group.map(({ message }) => ({ message, fate: RETURNED })));
+    this.#giveBack(messages);
   }
 
   /** Stores the good messages of a refused group, and sets the others aside. */
-  async function divide(group: readonly Held<Message>[], owners: readonly number[], refusal: Problem): Promise<void> {
+  async #divide(group: readonly Held<Message>[], owners: readonly number[], refusal: Problem): Promise<void> {
     const [only] = group;
     if (group.length === 1 && only !== undefined) {
-      const { message } = only;
-      const first = firstWins && refusal.code === "IDEMPOTENCY_MISMATCH";
-      return tell([{ message, fate: first ? STORED : bad.fateOf(message, refusal) }]);
+      const isFirst = this.#options.firstWins === true && refusal.code === "IDEMPOTENCY_MISMATCH";
+      return isFirst ? this.#stored([only.message]) : this.#setAside(only.message, refusal);
     }
     const named = new Set<number>();
     for (const { path } of refusal.extras.errors ?? []) {
@@ -154,97 +210,82 @@ export function createIntake<Message extends RawMessage>(
     }
     if (named.size === 0 || named.size === group.length) {
       const half = Math.ceil(group.length / 2);
-      await store(group.slice(0, half));
-      return store(group.slice(half));
+      await this.#store(group.slice(0, half));
+      return this.#store(group.slice(half));
     }
-    await store(group.filter((_, i) => !named.has(i)));
+    await this.#store(group.filter((_, i) => !named.has(i)));
     // Alone, each gets the reason that is its own.
-    for (const i of named) await store([group[i] as Held<Message>]);
+    for (const i of named) await this.#store([group[i] as Held<Message>]);
   }
 
-  async function later(error: unknown, tries: number, at: number | undefined): Promise<void> {
+  async #later(error: unknown, tries: number, at: number | undefined): Promise<void> {
+    const { clock, log } = this.#ctx;
     const reason = error instanceof Problem ? error.code : String(error);
-    if (refusing !== reason) log.warn("a source waits: nothing can be stored now", { source, reason });
-    refusing = reason;
-    if (at !== undefined) metrics.gauge("source_lag_seconds", Math.max(0, clock.now() - at) / 1_000, { source });
-    const asked = error instanceof Problem ? (error.extras.retryAfter ?? 0) * 1_000 : 0;
-    const waitMs = Math.min(LONGEST_WAIT_MS, Math.max(asked, FIRST_WAIT_MS * 2 ** Math.min(tries, 16)));
-    await clock.sleep(clock.now() + waitMs, stopping.signal).catch(() => undefined);
+    if (this.#refusing !== reason)
+      log.warn("a source waits: nothing can be stored now", { source: this.#source, reason });
+    this.#refusing = reason;
+    if (at !== undefined) this.#lag(at);
+    const askedMs = error instanceof Problem ? (error.extras.retryAfter ?? 0) * 1_000 : 0;
+    const waitMs = Math.min(LONGEST_WAIT_MS, Math.max(askedMs, FIRST_WAIT_MS * 2 ** Math.min(tries, 16)));
+    await clock.sleep(clock.now() + waitMs, this.stopping).catch(() => undefined);
   }
 
-  function countRepeats(group: readonly Held<Message>[], accepted: readonly Accepted[]): void {
+  /** @param at when upstream got the oldest message that waits; `undefined`: none does, or upstream does not say */
+  #lag(at: number | undefined): void {
+    const ms = at === undefined ? 0 : Math.max(0, this.#ctx.clock.now() - at);
+    this.#ctx.metrics.gauge("source_lag_seconds", ms / 1_000, { source: this.#source });
+  }
+
+  #countRepeats(group: readonly Held<Message>[], accepted: readonly Accepted[]): void {
     let at = 0;
     let repeats = 0;
     for (const { message, drafts } of group) {
       if (message.redelivered === true || accepted[at]?.duplicate === true) repeats++;
       at += drafts.length;
     }
-    if (repeats > 0) metrics.count("source_redelivered", { source }, repeats);
+    if (repeats > 0) this.#ctx.metrics.count("source_redelivered", { source: this.#source }, repeats);
   }
 
-  function tell(settled: readonly Settled<Message>[]): void {
-    if (settled.length === 0) return;
-    const told = (async () => settle(settled))()
+  #stored(messages: readonly Message[]): void {
+    this.#settle(messages, () => this.#options.upstream.stored(messages));
+  }
+
+  #giveBack(messages: readonly Message[]): void {
+    this.#settle(messages, () => this.#options.upstream.giveBack?.(messages));
+  }
+
+  #setAside(message: Message, error: unknown): void {
+    const poison = this.#bad.note(message, error);
+    this.#settle([message], async () => {
+      let isKept = true;
+      try {
+        isKept = (await this.#options.upstream.setAside(message, poison)) === false;
+      } finally {
+        if (!isKept) this.#bad.forget(message);
+      }
+    });
+  }
+
+  #settle(messages: readonly Message[], tell: () => unknown): void {
+    if (messages.length === 0) return;
+    const settling: Promise<unknown> = (async () => tell())()
       .then(
-        (kept) => bad.settled(settled, new Set(kept ?? [])),
-        (error: unknown) => {
-          bad.settled(settled, new Set(settled.map(({ message }) => message)));
-          log.warn("upstream was not told what became of messages", { source, error: String(error) });
-        },
+        () => undefined,
+        (cause: unknown) => String(cause),
       )
+      .then((error) => {
+        if (error !== undefined && error !== this.#untold)
+          this.#ctx.log.warn("upstream was not told what became of messages", { source: this.#source, error });
+        this.#untold = error;
+      })
       .finally(() => {
-        settling.delete(told);
-        for (const { message } of settled) window.remove(message);
-        release();
+        this.#settling.delete(settling);
+        for (const message of messages) this.#window.remove(message);
+        this.#room.wake();
       });
-    settling.add(told);
+    this.#settling.add(settling);
   }
-
-  async function allTold(): Promise<void> {
-    while (settling.size > 0) await Promise.all(settling);
-  }
-
-  /** Wakes all that wait for room. */
-  function release(): void {
-    roomy.resolve();
-    roomy = Promise.withResolvers();
-  }
-
-  return {
-    stopping: stopping.signal,
-    start(given) {
-      accept = given;
-    },
-    offer(messages) {
-      window.add(messages);
-      if (stopping.signal.aborted) return tell(messages.map((message) => ({ message, fate: RETURNED })));
-      queue.push(...messages);
-      running ??= run();
-    },
-    async room() {
-      while (window.room() === 0 && !stopping.signal.aborted) await roomy.promise;
-      return stopping.signal.aborted ? 0 : window.room();
-    },
-    away(reason) {
-      if (reason !== undefined && reason !== unreachable) log.warn("a source has no upstream", { source, reason });
-      if (reason === undefined && unreachable !== undefined) log.info("a source has its upstream again", { source });
-      unreachable = reason;
-    },
-    readiness: () => unreachable ?? (refusing === undefined ? undefined : `nothing can be stored now: ${refusing}`),
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      release();
-      await running;
-      const rest = queue.splice(0);
-      tell(rest.map((message) => ({ message, fate: RETURNED })));
-      if (!(await within(clock, TOLD_MS, allTold())))
-        log.warn("upstream could not be told in time what became of messages: they will come again", { source });
-    },
-  };
 }
-
-const STORED: Fate = { kind: "stored" };
-const RETURNED: Fate = { kind: "returned" };
 
 /** Joins the events of a group of messages into one request. */
 function publicationsOf(group: readonly Held<unknown>[]) {

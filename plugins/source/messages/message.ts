@@ -1,4 +1,7 @@
-/** The words that all message sources share: what a connector hands in, and what `map` reads and returns. */
+/** A message, as all message sources share it: as a connector hands it in, and as `map` reads it. */
+import { hash } from "node:crypto";
+import { isEventId } from "../../../core/model/names.ts";
+import { Problem } from "../../../core/model/problem.ts";
 
 /** A message as a connector got it from upstream. */
 export interface RawMessage {
@@ -18,7 +21,7 @@ export interface RawMessage {
    * redelivery. It becomes the id of an event that has none.
    */
   readonly place: string;
-  /** Whether upstream says that it was delivered before. */
+  /** True when upstream says that it was delivered before. */
   readonly redelivered?: boolean;
 }
 
@@ -52,7 +55,7 @@ export interface MappedEvent {
   readonly createdAt?: string | Date;
 }
 
-/** What every message source understands, beside its own options. */
+/** The options of every message source, beside its own. */
 export interface MessageOptions {
   /**
    * Stands in metrics, the log and `/readyz`, and begins the ids of events that have none. Two sources of one kind need
@@ -84,21 +87,26 @@ export interface Poison {
 }
 
 /**
- * What became of a message. `stored`: acknowledge it. `poison`: set it aside with the reason, then acknowledge it.
- * `returned`: the relay stops, so give it back.
+ * Derives an event's id from where its message stood, so that a redelivery is recognised as a repeat: `orders-1699-0`, or
+ * `orders-1699-0:3` for an event of a batch. A place that is no valid id becomes its hash.
+ * @param at the event's place in its message's batch; `undefined` for a message of one event
  */
-export type Fate = { readonly kind: "stored" } | ({ readonly kind: "poison" } & Poison) | { readonly kind: "returned" };
-
-export interface Settled<Message extends RawMessage> {
-  readonly message: Message;
-  readonly fate: Fate;
+export function derivedId(place: string, at?: number): string {
+  const plain = at === undefined ? place : `${place}:${at}`;
+  return isEventId(plain) ? plain : `h-${hash("sha256", plain, "hex").slice(0, 40)}`;
 }
 
-/** The message options with the source's name filled in. */
-export const readingOf = ({ name, map, keyId, type }: MessageOptions, kind: string): Reading => ({
-  name,
-  map,
-  keyId,
-  type,
-  source: name ?? kind,
-});
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads the bytes of a payload as text. What is no text is refused: a signed body must be what was published.
+ * @throws Problem INVALID_JSON for bytes that are not UTF-8
+ */
+export function payloadText(payload: Uint8Array | string): string {
+  if (typeof payload === "string") return payload;
+  try {
+    return decoder.decode(payload);
+  } catch {
+    throw new Problem("INVALID_JSON", "The payload is not valid UTF-8.");
+  }
+}

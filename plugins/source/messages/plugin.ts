@@ -2,12 +2,21 @@
 import { isAsync, NOT_ASYNC } from "../../../core/lib/at-once.ts";
 import type { MetricDeclaration, Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
-import { optional, optionProblems, text, type Rule, type Rules } from "../../../core/ports/options.ts";
+import {
+  checkedUrl,
+  optional,
+  optionProblems,
+  secretUrl,
+  text,
+  type Rule,
+  type Rules,
+} from "../../../core/ports/options.ts";
+import { packageProblems } from "../../../core/ports/optional-package.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 import { own } from "../../../core/ports/own-plugins.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import type { MessageOptions } from "./message.ts";
+import type { MessageOptions, Reading } from "./message.ts";
 
 /** The rule of a function, which returns its result at once, or of a text in place of it. */
 const mapping = (what: string, is: (given: string) => boolean = () => false): Rule =>
@@ -33,35 +42,50 @@ export const BACKLOG: MetricDeclaration = {
 };
 
 interface MessageSource<Options extends MessageOptions> {
+  /** The name of the factory, for people. */
+  readonly factory: string;
   /** The name of the source where the options give none. */
   readonly kind: string;
   /** As the config gives them: they may be wrong, or missing. */
   readonly options: Options | undefined;
-  /** Those of the options that are not shared. */
-  readonly rules: Rules<Omit<Options, keyof MessageOptions>>;
-  /** What is wrong beside the options. */
-  readonly problems?: readonly FieldError[];
-  /** The secret options by their paths. What is no secret is left out: it is one of `problems`. */
-  readonly secrets: Readonly<Record<string, SecretOption | undefined>>;
+  /** The protocols that its option `url` may begin with, where it has one: a secret. */
+  readonly protocols?: readonly string[];
+  /** The rules of the other options that are its own. */
+  readonly rules: Rules<Omit<Options, keyof MessageOptions | "url">>;
+  /** The packages that it needs. */
+  readonly packages?: readonly string[];
+  /** The other secret options by their paths. What is no secret is left out: a problem names it. */
+  readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
   readonly metrics?: readonly MetricDeclaration[];
-  /** What is wrong with the files that the options name. Must not throw. */
+  /** Returns what is wrong with the files that the options name. Must not throw. */
   readonly fileProblems?: (name: string, configDir: string) => readonly FieldError[];
-  /** Called only when there is no problem. */
-  open(options: Options, ctx: PluginContext): Promise<Source> | Source;
+  /**
+   * Called only when there is no problem.
+   * @param url the option, read and checked
+   */
+  open(ctx: PluginContext, options: Options & Reading, url: string): Promise<Source>;
 }
 
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { kind, options, secrets, metrics = [], fileProblems, open } = given;
+  const { factory, kind, options, protocols, packages = [], metrics = [], fileProblems, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
-  const problems = [...optionProblems(options, { ...MESSAGE, ...given.rules }), ...(given.problems ?? [])];
+  const url = protocols && { url: secretUrl(protocols) };
+  const rules = { ...MESSAGE, ...url, ...given.rules } as Rules<Options>;
+  const { url: at } = (options ?? {}) as { readonly url?: SecretOption };
+  const secrets = Object.entries({ ...(protocols && { url: at }), ...given.secrets });
   return own({
     kind: "source",
     name,
     ownName: true,
-    problems,
-    secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => isSecretOption(value))),
+    problems: [...optionProblems(options, rules), ...packageProblems(factory, packages)],
+    secrets: Object.fromEntries(secrets.filter(([, value]) => isSecretOption(value))),
     metrics,
     ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
-    setup: (ctx) => open(options as Options, ctx),
+    setup: (ctx) =>
+      open(
+        ctx,
+        { ...(options as Options), source: name },
+        protocols ? checkedUrl(factory, ctx.secret("url"), protocols) : "",
+      ),
   });
 }

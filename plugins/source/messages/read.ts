@@ -5,9 +5,14 @@ import { atOnce } from "../../../core/lib/at-once.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
 import { binary, binaryAttributes, isCloudEvent, structured } from "./cloud-event.ts";
-import { derivedId } from "./derived-id.ts";
-import type { MappedEvent, RawMessage, Reading, SourceMessage } from "./message.ts";
-import { payloadText } from "./payload-text.ts";
+import {
+  derivedId,
+  payloadText,
+  type MappedEvent,
+  type RawMessage,
+  type Reading,
+  type SourceMessage,
+} from "./message.ts";
 
 /** An event without its place in a request: the intake sets that. */
 export type Draft = Omit<Publication, "path">;

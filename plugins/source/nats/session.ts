@@ -1,5 +1,5 @@
 /** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
-import type { Consumer, ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
+import type { Consumer, ConsumerInfo, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -7,12 +7,12 @@ import type { Source } from "../../../core/ports/source.ts";
 import type { TlsFiles } from "../../../core/ports/tls-files.ts";
 import { unlessAborted } from "../../../core/lib/within.ts";
 import { natsOptions, onNats, type NatsLibrary } from "../../brokers/nats.ts";
-import { connectedSource, watchBacklog, type SessionSurroundings } from "../messages/connected.ts";
-import { createDeadLetters } from "../messages/dead-letters.ts";
-import { createIntake } from "../messages/intake.ts";
-import { readingOf, type MessageOptions } from "../messages/message.ts";
+import { connectedSource, watchBacklog, type SessionLife } from "../messages/connected.ts";
+import { DeadLetters } from "../messages/dead-letters.ts";
+import { Intake, type Upstream } from "../messages/intake.ts";
+import type { MessageOptions, Reading } from "../messages/message.ts";
 import { readNats, type NatsMessage } from "./message.ts";
-import { settlementOn } from "./settle.ts";
+import { Settlement } from "./settlement.ts";
 
 export interface FromNatsOptions extends MessageOptions {
   /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
@@ -47,86 +47,68 @@ const PING_MS = 10_000;
 /** A fetch ends after this long, also where not as many messages came as it asked for. */
 const FETCH_MS = 30_000;
 
-export function startNats(ctx: PluginContext, options: FromNatsOptions, library: NatsLibrary): Source {
+export function startNats(ctx: PluginContext, options: FromNatsOptions & Reading, library: NatsLibrary): Source {
   const { clock } = ctx;
-  const { stream, consumer, maxInFlight = 1_000 } = options;
-  const reading = readingOf(options, "nats");
+  const { stream, consumer, source, maxInFlight = 1_000, deadLetterSubject } = options;
   const connecting = {
-    ...natsOptions(ctx, options, library, reading.source),
-    name: `relaybox ${reading.source}`,
+    ...natsOptions(ctx, options, library, source),
+    name: `relaybox ${source}`,
     // The source connects again by itself, and says in /readyz why it cannot.
     reconnect: false,
     pingInterval: PING_MS,
   };
-  const dead = createDeadLetters(ctx, reading.source, (error) => {
+  const dead = new DeadLetters(ctx, source, (error) => {
     const { cause = error } = error as Error;
     // It is larger by the reason, and perhaps larger than the server takes.
     return cause instanceof library.errors.InvalidArgumentError;
   });
-  const intake = createIntake<NatsMessage>(ctx, {
-    reading,
-    maxInFlight,
-    async settle(settled) {
-      const setAside: Promise<void>[] = [];
-      for (const { message, fate } of settled)
-        if (fate.kind !== "poison") message.settlement.settle(message, fate.kind);
-        else setAside.push(message.settlement.setAside(message, fate));
-      await Promise.all(setAside);
-    },
-  });
+  const intake = new Intake<NatsMessage>(ctx, { reading: options, maxInFlight, upstream: UPSTREAM });
 
-  async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
-    const over = new AbortController();
-    const ending = AbortSignal.any([over.signal, stopping]);
-    try {
-      await onNats(library.connect(connecting), clock, stopping, work);
-    } finally {
-      over.abort();
-    }
+  async function consume(connection: NatsConnection, { stopping, settled, over, ending, connected }: SessionLife) {
+    const manager = await library.jetstreamManager(connection);
+    const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
+    const info = await pulling.info(true);
+    refuseUnfit(info);
+    const settlement = new Settlement({ connection, library, dead, deadLetterSubject, ending });
+    connected();
+    const watching = watchBacklog(ctx, source, ending, async () => (await pulling.info()).num_pending);
+    void settlement.extendLeases(clock, over, (info.config.ack_wait ?? 30e9) / 1e6);
+    await unlessAborted(stopping, take(pulling, manager, settlement, stopping));
+    await watching;
+    await settled;
+  }
 
-    async function work(connection: NatsConnection): Promise<void> {
-      const manager = await library.jetstreamManager(connection);
-      const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
-      const info = await pulling.info(true);
-      refuseUnfit(info);
-      const settlement = settlementOn(connection, options, library, (message, poison, publish) =>
-        dead.pass(message, poison, publish, ending),
-      );
-      connected();
-      const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
-      const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
-      await unlessAborted(stopping, take());
-      await watching;
-      await settled;
-      over.abort();
-      await extending;
-
-      /** Fetches no more than there is room for: nobody extends the lease of a message that waits inside the client. */
-      async function take(): Promise<void> {
-        for (let room = await intake.room(); room > 0; room = await intake.room()) {
-          const messages = await pulling.fetch({ max_messages: room, expires: FETCH_MS });
-          const stop = (): void => messages.stop();
-          if (stopping.aborted) stop();
-          stopping.addEventListener("abort", stop, { once: true });
-          // All messages of a fetch are of one stream: the server ends it when the stream is deleted.
-          let from: string | undefined;
-          for await (const message of messages) {
-            from ??= nameOf(await manager.streams.info(stream));
-            intake.offer([settlement.hold(readNats(message, from, settlement))]);
-          }
-          stopping.removeEventListener("abort", stop);
-        }
+  /** Fetches no more than there is room for: nobody extends the lease of a message that waits inside the client. */
+  async function take(pulling: Consumer, manager: JetStreamManager, settlement: Settlement, stopping: AbortSignal) {
+    for (let room = await intake.room(); room > 0; room = await intake.room()) {
+      const messages = await pulling.fetch({ max_messages: room, expires: FETCH_MS });
+      const stop = (): void => messages.stop();
+      if (stopping.aborted) stop();
+      stopping.addEventListener("abort", stop, { once: true });
+      // All messages of a fetch are of one stream: the server ends it when the stream is deleted.
+      let from: string | undefined;
+      for await (const message of messages) {
+        from ??= nameOf(await manager.streams.info(stream));
+        settlement.hold(message);
+        intake.offer([readNats(message, from, settlement)]);
       }
+      stopping.removeEventListener("abort", stop);
     }
   }
 
+  const session = (life: SessionLife): Promise<void> =>
+    onNats(library.connect(connecting), clock, life.stopping, (connection) => consume(connection, life));
   return connectedSource(intake, clock, session, dead);
 }
 
+const UPSTREAM: Upstream<NatsMessage> = {
+  stored: (messages) => messages.forEach(({ settlement, original }) => settlement.acknowledge(original)),
+  setAside: (message, poison) => message.settlement.setAside(message, poison),
+  giveBack: (messages) => messages.forEach(({ settlement, original }) => settlement.giveBack(original)),
+};
+
 /** Returns a name that a stream made again under the same one does not have. */
 const nameOf = ({ config, created }: StreamInfo): string => `${config.name}-${Date.parse(created).toString(36)}`;
-
-const backlogOf = async (consumer: Consumer): Promise<number> => (await consumer.info()).num_pending;
 
 /** @throws Error for a consumer whose acknowledgements would lose messages */
 function refuseUnfit({ name, config }: ConsumerInfo): void {

@@ -8,8 +8,7 @@ import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { DeadLetters } from "../messages/dead-letters.ts";
 import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
-import { batchOf, type Batch, type Row } from "./rows.ts";
-import type { Reader } from "./session.ts";
+import { Batch, type Reader, type Row } from "./rows.ts";
 
 interface CursorParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
@@ -27,28 +26,35 @@ interface Cursor {
 
 const PAGE = 1_000;
 
-export function cursorReader({ intake, table, storage, kept }: CursorParts): Reader {
-  const from = quoted(table);
-  const key = `cursor:${table}`;
-  let cursor: Cursor | undefined;
+export class CursorReader implements Reader {
+  readonly #parts: CursorParts;
+  readonly #key: string;
+  #cursor: Cursor | undefined;
   /** The cursor as it was last seen in the storage. */
-  let stored: string | undefined;
+  #stored: string | undefined;
 
-  /** The next rows behind a place: at most as many as may be in flight. */
-  async function read(connection: Connection, behind: Cursor | undefined, count: number): Promise<readonly Columns[]> {
-    const after = behind === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
-    return await connection.rows(
-      `SELECT * FROM ${from} WHERE ${after}tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
-      behind === undefined ? [] : [behind.tx, behind.id],
-    );
+  constructor(parts: CursorParts) {
+    this.#parts = parts;
+    this.#key = `cursor:${parts.table}`;
+  }
+
+  async check(connection: Connection): Promise<void> {
+    await this.#refresh();
+    const [row] = await connection.rows("SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax");
+    // In a database that was restored elsewhere, transactions count from the start: new rows would be before the cursor.
+    if (this.#cursor !== undefined && BigInt(row?.["xmax"] ?? "0") < BigInt(this.#cursor.tx))
+      throw new Error(
+        `${this.#parts.table} is in another database than before: give the source a new name to read it from its start`,
+      );
   }
 
   /**
    * Reads and offers page after page: each while the one before it is being stored, as far as there is room. The cursor
    * follows in their order.
    */
-  async function drain(connection: Connection, signal: AbortSignal): Promise<void> {
-    let behind = cursor;
+  async drain(connection: Connection, signal: AbortSignal): Promise<void> {
+    const { intake, table } = this.#parts;
+    let behind = this.#cursor;
     let done = Promise.resolve(true);
     let failed = false;
     try {
@@ -56,31 +62,41 @@ export function cursorReader({ intake, table, storage, kept }: CursorParts): Rea
         const count = Math.min(PAGE, await intake.room());
         if (count === 0) break;
         // Another node may be further.
-        if (cursor !== undefined && (behind === undefined || isBefore(behind, cursor))) behind = cursor;
-        const found = await read(connection, behind, count);
+        if (this.#cursor !== undefined && (behind === undefined || isBefore(behind, this.#cursor)))
+          behind = this.#cursor;
+        const found = await this.#read(connection, behind, count);
         if (found.length === 0) break;
-        const batch = batchOf(table, found);
+        const batch = new Batch(table, found);
         behind = placeOf(found.at(-1) as Columns);
         intake.offer(batch.rows);
-        done = finish(batch, behind, done);
+        done = this.#finish(batch, behind, done);
         done.catch(() => (failed = true));
         if (found.length < count) break;
       }
     } finally {
-      // What is under way is settled before anything is read again.
+      // Rows under way are settled before anything is read again.
       await done;
     }
+  }
+
+  /** Reads the next rows behind a place: at most as many as may be in flight. */
+  #read(connection: Connection, behind: Cursor | undefined, count: number): Promise<readonly Columns[]> {
+    const after = behind === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
+    return connection.rows(
+      `SELECT * FROM ${quoted(this.#parts.table)} WHERE ${after}tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
+      behind === undefined ? [] : [behind.tx, behind.id],
+    );
   }
 
   /**
    * Moves the cursor behind a batch when its rows are stored, and all before it are done. Resolves to whether it has.
    * @throws what keeping a bad row or moving the cursor throws, and what it threw for a batch before
    */
-  async function finish(batch: Batch, last: Cursor, before: Promise<boolean>): Promise<boolean> {
+  async #finish(batch: Batch, last: Cursor, before: Promise<boolean>): Promise<boolean> {
     await batch.settled;
     try {
-      const isMoved = (await before) && (await isDone(batch));
-      if (isMoved) await move(last);
+      const isMoved = (await before) && (await this.#isDone(batch));
+      if (isMoved) await this.#move(last);
       batch.done.resolve([]);
       return isMoved;
     } catch (error) {
@@ -93,10 +109,11 @@ export function cursorReader({ intake, table, storage, kept }: CursorParts): Rea
    * Keeps the bad rows of a batch, before the cursor moves past them. Resolves to whether it may move: rows that were given
    * back are read again, and the others with them.
    */
-  async function isDone({ rows, settled }: Batch): Promise<boolean> {
+  async #isDone({ rows, settled }: Batch): Promise<boolean> {
     const fates = await settled;
-    if (fates.some(({ kind }) => kind === "returned")) return false;
-    for (const [i, fate] of fates.entries()) if (fate.kind === "poison") await kept.keep(rows[i] as Row, fate);
+    if (fates.includes("returned")) return false;
+    for (const [i, fate] of fates.entries())
+      if (typeof fate !== "string") await this.#parts.kept.keep(rows[i] as Row, fate);
     return true;
   }
 
@@ -104,41 +121,29 @@ export function cursorReader({ intake, table, storage, kept }: CursorParts): Rea
    * Writes how far the source is. Nodes share the record, and one may be slower than another: what is further there stays,
    * and this node goes on behind it.
    */
-  async function move(next: Cursor): Promise<void> {
+  async #move(next: Cursor): Promise<void> {
     const value = encodeCursor(next);
     for (;;) {
       try {
-        await storage.commit([{ op: "put", key, value, if: stored ?? null }]);
-        [cursor, stored] = [next, value];
+        await this.#parts.storage.commit([{ op: "put", key: this.#key, value, if: this.#stored ?? null }]);
+        [this.#cursor, this.#stored] = [next, value];
         return;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
-        await look();
-        if (cursor !== undefined && !isBefore(cursor, next)) return;
+        await this.#refresh();
+        if (this.#cursor !== undefined && !isBefore(this.#cursor, next)) return;
       }
     }
   }
 
-  async function look(): Promise<void> {
-    stored = await storage.getItem(key);
-    cursor = stored === undefined ? undefined : decodeCursor(stored);
-    if (stored !== undefined && cursor === undefined)
-      throw new Error(`its place in ${table} is damaged: give the source a new name to read the table from its start`);
+  async #refresh(): Promise<void> {
+    this.#stored = await this.#parts.storage.getItem(this.#key);
+    this.#cursor = this.#stored === undefined ? undefined : decodeCursor(this.#stored);
+    if (this.#stored !== undefined && this.#cursor === undefined)
+      throw new Error(
+        `its place in ${this.#parts.table} is damaged: give the source a new name to read the table from its start`,
+      );
   }
-
-  return {
-    async check(connection) {
-      await look();
-      const [row] = await connection.rows("SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax");
-      // In a database that was restored elsewhere, transactions count from the start: new rows would be before the cursor.
-      if (cursor !== undefined && BigInt(row?.["xmax"] ?? "0") < BigInt(cursor.tx))
-        throw new Error(
-          `${table} is in another database than before: give the source a new name to read it from its start`,
-        );
-    },
-    drain,
-    close: () => Promise.resolve(),
-  };
 }
 
 /** Encodes JSON, its checksum first: behind a changed digit, rows would be passed over. */

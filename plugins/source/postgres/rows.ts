@@ -1,6 +1,19 @@
 /** Rows as messages, in batches whose rows are done together. */
-import type { Fate, RawMessage, Settled } from "../messages/message.ts";
-import type { Columns } from "../../brokers/postgres.ts";
+import type { Upstream } from "../messages/intake.ts";
+import type { Poison, RawMessage } from "../messages/message.ts";
+import type { Columns, Connection } from "../../brokers/postgres.ts";
+
+/** Reads the rows of a table in one of two ways. */
+export interface Reader {
+  /** Checks that the tables are there. @throws Error that says what is missing */
+  check(connection: Connection): Promise<void>;
+  /** Publishes all rows that can be read now. @throws Error when PostgreSQL or the store fails */
+  drain(connection: Connection, signal: AbortSignal): Promise<void>;
+  /** Closes what `drain` has opened, at the end of each session. */
+  end?(): Promise<void>;
+  /** Says which row cannot be set aside; `undefined`: none. */
+  readiness?(): string | undefined;
+}
 
 export interface Row extends RawMessage {
   /** A bigint as text. */
@@ -8,38 +21,36 @@ export interface Row extends RawMessage {
   readonly batch: Batch;
 }
 
-/** Rows that were read together. */
-export interface Batch {
-  readonly rows: readonly Row[];
-  /** Resolves to what became of each row, in their order. */
-  readonly settled: Promise<readonly Fate[]>;
-  settle(row: Row, fate: Fate): void;
-  /** Resolves when the transaction of the rows is committed, to the bad ones that were left; set by the reader. */
-  readonly done: PromiseWithResolvers<readonly Row[]>;
-}
+export type Fate = "stored" | "returned" | Poison;
 
 /** Columns that are no headers. */
 const OWN = new Set(["id", "event", "tx", "done_at"]);
 
-/** @throws Error when the table has no such columns */
-export function batchOf(table: string, found: readonly Columns[]): Batch {
-  const fates = new Map<Row, Fate>();
-  const settled = Promise.withResolvers<readonly Fate[]>();
-  const done = Promise.withResolvers<readonly Row[]>();
-  // A failure reaches those who wait for it; it is not unhandled when nobody does.
-  done.promise.catch(() => undefined);
-  const rows: Row[] = [];
-  const batch: Batch = {
-    rows,
-    settled: settled.promise,
-    settle(row, fate) {
-      fates.set(row, fate);
-      if (fates.size === rows.length) settled.resolve(rows.map((one) => fates.get(one) as Fate));
-    },
-    done,
-  };
-  for (const columns of found) rows.push(rowOf(table, columns, batch));
-  return batch;
+/** Rows that were read together. */
+export class Batch {
+  readonly rows: readonly Row[];
+  /** Resolves when the transaction of the rows is committed, to the bad ones that were left; set by the reader. */
+  readonly done = Promise.withResolvers<readonly Row[]>();
+  readonly #fates = new Map<Row, Fate>();
+  readonly #settled = Promise.withResolvers<readonly Fate[]>();
+
+  /** @throws Error when the table has no such columns */
+  constructor(table: string, found: readonly Columns[]) {
+    this.rows = found.map((columns) => rowOf(table, columns, this));
+    // A failure reaches those who wait for it; it is not unhandled when nobody does.
+    this.done.promise.catch(() => undefined);
+  }
+
+  /** Resolves to what became of each row, in their order. */
+  get settled(): Promise<readonly Fate[]> {
+    return this.#settled.promise;
+  }
+
+  settle(row: Row, fate: Fate): void {
+    this.#fates.set(row, fate);
+    if (this.#fates.size === this.rows.length)
+      this.#settled.resolve(this.rows.map((one) => this.#fates.get(one) as Fate));
+  }
 }
 
 function rowOf(table: string, columns: Columns, batch: Batch): Row {
@@ -62,12 +73,17 @@ function rowOf(table: string, columns: Columns, batch: Batch): Row {
   };
 }
 
-/** Tells the batches what became of their rows. Resolves when their transactions are committed, to the bad rows that were left. */
-export async function settleRows(settled: readonly Settled<Row>[]): Promise<readonly Row[]> {
-  const batches = new Set<Batch>();
-  for (const { message, fate } of settled) {
-    message.batch.settle(message, fate);
-    batches.add(message.batch);
-  }
-  return (await Promise.all([...batches].map(({ done }) => done.promise))).flat();
+/** Resolves when the transactions of the rows are committed. */
+async function settleAll(rows: readonly Row[], fate: Fate): Promise<void> {
+  for (const row of rows) row.batch.settle(row, fate);
+  await Promise.all([...new Set(rows.map(({ batch }) => batch.done.promise))]);
 }
+
+export const ROWS: Upstream<Row> = {
+  stored: (rows) => settleAll(rows, "stored"),
+  giveBack: (rows) => settleAll(rows, "returned"),
+  async setAside(row, poison) {
+    row.batch.settle(row, poison);
+    return !(await row.batch.done.promise).includes(row);
+  },
+};

@@ -1,17 +1,17 @@
 /** The source behind `fromPostgres()`, loaded only where a config names it. */
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type pg from "pg";
+import { unlessAborted, within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource, type Session } from "../messages/connected.ts";
-import { createIntake } from "../messages/intake.ts";
-import { readingOf, type MessageOptions } from "../messages/message.ts";
-import { createDeadLetters } from "../messages/dead-letters.ts";
+import { connectedSource, type SessionLife } from "../messages/connected.ts";
+import { DeadLetters } from "../messages/dead-letters.ts";
+import { Intake } from "../messages/intake.ts";
+import type { MessageOptions, Reading } from "../messages/message.ts";
 import { createConnector } from "../../brokers/postgres.ts";
-import { cursorReader } from "./cursor.ts";
-import { outboxReader } from "./outbox.ts";
-import { settleRows, type Row } from "./rows.ts";
-import { runSession } from "./session.ts";
+import { CursorReader } from "./cursor.ts";
+import { OutboxReader } from "./outbox.ts";
+import { ROWS, type Reader, type Row } from "./rows.ts";
 
 export interface PostgresOptions extends MessageOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -34,25 +34,45 @@ export interface PostgresOptions extends MessageOptions {
 }
 
 /** @param url where PostgreSQL is: the option, read and checked */
-export function startPostgres(ctx: PluginContext, options: PostgresOptions, library: typeof pg, url: string): Source {
-  const { table = "outbox", done = "delete", pollMs = 1_000, maxInFlight = 2_000 } = options;
+export function startPostgres(
+  ctx: PluginContext,
+  options: PostgresOptions & Reading,
+  library: typeof pg,
+  url: string,
+): Source {
+  const { clock } = ctx;
+  const { source, table = "outbox", done = "delete", pollMs = 1_000, maxInFlight = 2_000 } = options;
   const { channel = table.split(".").at(-1) as string } = options;
-  const connect = createConnector(library, url, ctx.clock);
-  const reading = readingOf(options, "postgres");
-  const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
-  const parts = { intake, connect, table, clock: ctx.clock };
-  const { storage, log } = ctx;
-  let held: string | undefined;
-  const refused = (why: string | undefined): void => {
-    if (why !== undefined && held === undefined)
-      log.warn("a row cannot be set aside", { source: reading.source, error: why });
-    held = why && `a row cannot be moved to ${table}_dead: ${why}`;
-  };
-  const reader =
+  const connect = createConnector(library, url, clock);
+  const intake = new Intake<Row>(ctx, { reading: options, maxInFlight, upstream: ROWS });
+  const reader: Reader =
     options.cursor === true
-      ? cursorReader({ ...parts, storage, kept: createDeadLetters(ctx, reading.source) })
-      : outboxReader({ ...parts, done, refused });
-  const session: Session = ({ stopping, connected }) =>
-    runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected });
-  return connectedSource(intake, ctx.clock, session, { readiness: () => held });
+      ? new CursorReader({ intake, table, storage: ctx.storage, kept: new DeadLetters(ctx, source) })
+      : new OutboxReader({ intake, table, connect, done, clock, log: ctx.log, source });
+
+  /** Reads what is there, then waits for a NOTIFY or the next poll. */
+  async function session({ stopping, connected }: SessionLife): Promise<void> {
+    const connection = await connect(stopping);
+    let news = Promise.withResolvers<void>();
+    const prepare = async (): Promise<void> => {
+      await reader.check(connection);
+      await connection.listen(channel, () => news.resolve());
+    };
+    try {
+      // No row is read yet, so that a stop need not wait for these answers.
+      await unlessAborted(stopping, prepare());
+      if (stopping.aborted) return;
+      connected();
+      while (!stopping.aborted) {
+        news = Promise.withResolvers();
+        await reader.drain(connection, stopping);
+        await within(clock, pollMs, news.promise, stopping);
+      }
+    } finally {
+      await reader.end?.();
+      await connection.close();
+    }
+  }
+
+  return connectedSource(intake, clock, session, { readiness: () => reader.readiness?.() });
 }

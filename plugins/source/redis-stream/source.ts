@@ -4,11 +4,10 @@ import type { SecretOption } from "../../../core/model/secret-option.ts";
 import { hostname } from "node:os";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource, type Session } from "../messages/connected.ts";
-import { createIntake } from "../messages/intake.ts";
-import { readingOf, type MessageOptions } from "../messages/message.ts";
-import type { StreamEntry } from "./entries.ts";
-import { createStreamReader, type StreamOptions } from "./reader.ts";
+import { connectedSource } from "../messages/connected.ts";
+import { Intake } from "../messages/intake.ts";
+import type { MessageOptions, Reading } from "../messages/message.ts";
+import { StreamReader } from "./reader.ts";
 
 export interface FromRedisStreamOptions extends MessageOptions {
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
@@ -30,16 +29,10 @@ export interface FromRedisStreamOptions extends MessageOptions {
 }
 
 /** @param url where Redis is: the option, read and checked */
-export function startRedisStream(ctx: PluginContext, options: FromRedisStreamOptions, url: string): Source {
+export function startRedisStream(ctx: PluginContext, options: FromRedisStreamOptions & Reading, url: string): Source {
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
-  const { tls } = options;
-  const settings: StreamOptions = { url, stream, group, consumer, dead, claimAfterMs, tls };
-  const reader = createStreamReader(settings, ctx.clock);
-  const intake = createIntake<StreamEntry>(ctx, {
-    reading: readingOf(options, "redisStream"),
-    maxInFlight: options.maxInFlight ?? 2_000,
-    settle: (settled) => reader.settle(settled),
-  });
-  const session: Session = ({ stopping, connected }) => reader.session(intake, stopping, connected);
-  return connectedSource(intake, ctx.clock, session, reader);
+  const { tls, maxInFlight = 2_000 } = options;
+  const reader = new StreamReader({ url, stream, group, consumer, dead, claimAfterMs, tls }, ctx.clock);
+  const intake = new Intake(ctx, { reading: options, maxInFlight, upstream: reader });
+  return connectedSource(intake, ctx.clock, (life) => reader.session(intake, life), { close: () => reader.close() });
 }
