@@ -9,7 +9,7 @@ const STEADY_MS = 5_000;
 interface Keeper {
   /** Aborts when the connection is needed no more. */
   readonly stopping: AbortSignal;
-  /** Told why there is no connection; `undefined`: there is one. */
+  /** Called with why there is no connection; `undefined`: there is one. */
   away(reason: string | undefined): void;
   /** Longest wait between two sessions, ms. @default 10_000 */
   readonly longestMs?: number;

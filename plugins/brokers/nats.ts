@@ -80,7 +80,7 @@ export async function onNats(
   try {
     await Promise.race([lost, work(connection, lost)]);
   } finally {
-    // What is acknowledged is sent before the connection closes.
+    // Acknowledgements are sent before the connection closes.
     if (!connection.isClosed()) await endsWithin(clock, CLOSE_MS, connection.drain());
     await connection.close().catch(() => undefined);
   }

@@ -2,7 +2,7 @@
 import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { Redis } from "ioredis";
 
-/** What a connection reports beside the answers to its commands. */
+/** A connection reports it beside the answers to its commands. */
 export type RedisFault = Error & { readonly command?: { readonly name: string } };
 
 const CONNECT_MS = 5_000;
@@ -12,7 +12,7 @@ const LOADING_MS = 500;
 /**
  * Makes a client that connects once, at `connect()`.
  * @param silentMs a server that owes an answer for this long is taken for lost
- * @param failed told what the connection reports: its commands say no more than that it is closed
+ * @param failed gets what the connection reports: its commands say no more than that it is closed
  */
 export function redisClient(
   url: string,

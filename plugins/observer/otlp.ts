@@ -15,7 +15,7 @@ export type { OtlpOptions } from "./otlp/settings.ts";
 const FLUSH_MS = 500;
 
 /**
- * What the options leave out is read from OpenTelemetry's environment variables; `OTEL_SDK_DISABLED=true` and
+ * Makes the observer. What the options leave out is read from OpenTelemetry's environment variables; `OTEL_SDK_DISABLED=true` and
  * `OTEL_TRACES_EXPORTER=none` switch it off whatever the options say.
  */
 export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
@@ -24,20 +24,18 @@ export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
     kind: "observer",
     name: "otlp",
     ...(typeof settings === "object" && "message" in settings && { problems: [settings] }),
-    async setup({ clock, log, metrics, fetch }) {
+    async setup(ctx) {
       if (settings === "off" || "message" in settings) return {};
-      const [{ createExporter }, { createTracing }] = await Promise.all([
-        import("./otlp/exporter.ts"),
-        import("./otlp/spans.ts"),
-      ]);
+      const { Exporter } = await import("./otlp/exporter.ts");
+      const { createTracing } = await import("./otlp/spans.ts");
       const resource = {
         "service.name": "relaybox",
         "service.version": VERSION,
         "service.instance.id": `${hostname()}-${process.pid}`,
         ...settings.resource,
       };
-      const exporter = createExporter(settings, resource, { clock, log, metrics, fetch });
-      const tracing = createTracing({ sampling: settings, clock, take: exporter.take });
+      const exporter = new Exporter(ctx, { ...settings, resource });
+      const tracing = createTracing(settings, ctx.clock, (span) => exporter.take(span));
       return { ...tracing, dispose: () => exporter.close(FLUSH_MS) };
     },
   });

@@ -1,4 +1,5 @@
 /** The http source: `POST /events` with a publish token. */
+import { hash } from "node:crypto";
 import { StartError } from "../../core/model/errors.ts";
 import { optionProblems } from "../../core/ports/options.ts";
 import { own } from "../../core/ports/own-plugins.ts";
@@ -6,9 +7,8 @@ import { Problem } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/lib/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
-import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
-import { readEventBody } from "./http/event-body.ts";
-import { idempotencyOf } from "./http/idempotency-key.ts";
+import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
+import { readEventBody, type PublishBody } from "./http/event-body.ts";
 import {
   presentedToken,
   publishToken,
@@ -73,7 +73,7 @@ function createHttpSource(
     const admittedAt = info.admit?.();
     const body = await readEventBody(request, token.scope);
     const key = request.header("idempotency-key");
-    const idempotency = key === undefined ? undefined : idempotencyOf(key, token, body);
+    const idempotency = key === undefined ? undefined : idempotencyOf(key, token.scope, body);
     const traceparent = request.header("traceparent");
     // Only now: the body may have taken long, and the relay may be stopping.
     if (accept === undefined) throw closed();
@@ -134,6 +134,20 @@ const closed = (): Problem =>
     // A kept connection would lead back here; a new one goes to a relay that accepts events.
     headers: { Connection: "close" },
   });
+
+const VISIBLE = /^[\x21-\x7e]{1,128}$/;
+
+/**
+ * Returns what identifies repeats of a request with this Idempotency-Key. It is hashed, since it may hold any visible ASCII.
+ * @throws Problem VALIDATION_FAILED
+ */
+function idempotencyOf(key: string, scope: string, { bytes, format }: PublishBody): AcceptRequest["idempotency"] {
+  if (!VISIBLE.test(key)) {
+    const errors = [{ path: "Idempotency-Key", message: "must be 1 to 128 characters of visible ASCII" }];
+    throw new Problem("VALIDATION_FAILED", "Correct the Idempotency-Key header, or leave it out.", { errors });
+  }
+  return { scope, key: hash("sha256", key, "hex"), digest: `${format}-${hash("sha256", bytes, "hex")}` };
+}
 
 const LONGEST_TRACEPARENT = 256;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;

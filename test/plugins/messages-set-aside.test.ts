@@ -1,4 +1,4 @@
-// What is kept of messages that hold no valid event, in the relay's own storage.
+// Messages that hold no valid event, as they are kept in the relay's own storage.
 import { expect, it } from "vitest";
 import type { ScopedStorage } from "../../core/ports/plugin.ts";
 import { DeadLetters } from "../../plugins/source/messages/dead-letters.ts";

@@ -1,4 +1,4 @@
-// What all message sources share: how a message is read, grouped, stored, refused, and waited for.
+// All message sources share this: how a message is read, grouped, stored, refused, and waited for.
 import { describe, expect, it } from "vitest";
 import { optionProblems } from "../../core/ports/options.ts";
 import { Problem } from "../../core/model/problem.ts";

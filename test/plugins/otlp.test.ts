@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { resolvePlan } from "../../config/validate.ts";
 import { otlp, otlpOfEnvironment, type OtlpOptions } from "../../plugins/observer/otlp.ts";
 import type { OtlpSpan } from "../../plugins/observer/otlp/encode.ts";
-import { createExporter } from "../../plugins/observer/otlp/exporter.ts";
+import { Exporter } from "../../plugins/observer/otlp/exporter.ts";
 import { readSettings } from "../../plugins/observer/otlp/settings.ts";
 import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../plugins/observer/otlp/trace-context.ts";
 import { testClock } from "../support/clock.ts";
@@ -277,7 +277,7 @@ describe("the exporter", () => {
       const headers: Record<string, string> = retryAfter === undefined ? {} : { "retry-after": retryAfter };
       return { status: answer as number, headers, text: "" };
     };
-    return { clock, log, metrics, sent, exporter: createExporter(settings, {}, { clock, log, metrics, fetch }) };
+    return { clock, log, metrics, sent, exporter: new Exporter({ clock, log, metrics, fetch }, settings) };
   }
 
   it("sends a full batch at once and the rest when its time has come", async () => {

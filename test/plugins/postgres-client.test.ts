@@ -36,7 +36,7 @@ it("an idle connection whose server is gone without a word is closed all the sam
   }
 });
 
-/** What a server says to the first bytes of a client, and from then on nothing; nothing at all: it is still connecting. */
+/** A server says it to the first bytes of a client, and from then on nothing; nothing at all: it is still connecting. */
 const SAID = [
   ["is connecting", Buffer.alloc(0)],
   ["is asking for the tables", READY],

@@ -171,7 +171,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     const name = await table();
     const storage = shelf();
     const key = `cursor:${name}`;
-    // What another node writes while this one stores a page: it is at another row of the same transaction.
+    // Another node writes it while this one stores a page: it is at another row of the same transaction.
     let elsewhere: string | undefined = "1000";
     const written: (string | undefined)[] = [];
     storage.before = ([change]) => {

@@ -1,4 +1,4 @@
-// What is wrong with a source that only its secrets or its neighbours show: a start says so, and waits for no such upstream.
+// The options of sources: a start says what is wrong with them, also where only secrets or neighbours show it.
 import { expect, it } from "vitest";
 import { resolvePlan } from "../../config/validate.ts";
 import type { ConfigError } from "../../config/problems.ts";
@@ -6,12 +6,67 @@ import type { SourcePlugin } from "../../core/ports/plan.ts";
 import { secretFrom } from "../../core/model/secret-option.ts";
 import { cron } from "../../plugins/source/cron.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
+import { fromKafka } from "../../plugins/source/kafka.ts";
+import { fromNats } from "../../plugins/source/nats.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import { openSource } from "../support/message-plugin.ts";
 import { testFolder } from "../support/folder.ts";
 
 const url = secretFrom({ env: "UPSTREAM" });
+const NATS = { servers: "nats://localhost:4222", stream: "ORDERS", consumer: "relay" };
+const KAFKA = { brokers: ["kafka:9092"], topics: ["orders"], groupId: "relay" };
+const SASL = { mechanism: "PLAIN", username: "me", password: url };
+
+/** Factories with options that are right, and with wrong ones whose paths are named, in order. */
+const OPTIONS: readonly (readonly [(options: never) => SourcePlugin, readonly object[], object | undefined, string])[] =
+  [
+    [
+      fromAmqp,
+      [
+        { url: "amqp://localhost", queue: "orders" },
+        { url, queue: "orders", prefetch: 10 },
+      ],
+      undefined,
+      "url queue",
+    ],
+    [fromAmqp, [], { url: "http://localhost", queue: "", prefetch: 0, extra: 1 }, "extra url queue prefetch"],
+    [fromNats, [NATS, { ...NATS, servers: ["a:4222", "tls://b"], token: url }], undefined, "servers stream consumer"],
+    [
+      fromNats,
+      [],
+      { ...NATS, servers: "nats://me:secret@host", maxInFlight: 0, password: 7, extra: 1 },
+      "extra servers maxInFlight password",
+    ],
+    [
+      fromKafka,
+      [KAFKA, { ...KAFKA, sasl: SASL, from: "latest" }],
+      { brokers: "kafka:9092", topics: [], groupId: "", from: "now", sasl: {}, extra: 1 },
+      "extra brokers topics groupId from sasl.mechanism sasl.username sasl.password",
+    ],
+    [fromRedisStream, [{ url: "rediss://x", stream: "s", name: "my-stream-2" }], undefined, "url stream"],
+    [
+      fromRedisStream,
+      [],
+      { url: "http://x", stream: "", group: "", maxInFlight: 0, claimAfterMs: 5, nonsense: 1, keyId: "é" },
+      "nonsense keyId url stream group claimAfterMs maxInFlight",
+    ],
+    [fromPostgres, [{ url: "postgres://x/y", table: "shop.outbox" }], { url, cursor: true, done: "mark" }, "done"],
+    [
+      fromPostgres,
+      [],
+      { url: "http://x", table: "a b", done: "burn", cursor: 1, channel: "é", pollMs: 1, maxInFlight: 0 },
+      "url table done cursor channel pollMs maxInFlight",
+    ],
+  ];
+
+const named = OPTIONS.map((row) => [row[0].name, ...row] as const);
+
+it.each(named)("%s() names each option that is wrong, and no other", (_, factory, right, wrong, paths) => {
+  const problems = (options: object | undefined) => factory(options as never).problems?.map(({ path }) => path);
+  for (const options of right) expect(problems(options)).toEqual([]);
+  expect(problems(wrong)).toEqual(paths.split(" "));
+});
 
 it.each([
   ["fromAmqp()", fromAmqp({ url, queue: "orders" }), "amqp:// or amqps://"],

@@ -16,7 +16,7 @@ import { eventually, until } from "./until.ts";
 /** Options of a source as JSON, so that they may also stand in the config of another process. */
 type Options = Readonly<Record<string, unknown>>;
 
-/** What stands in the dead-letter place: the payload, and the code of the reason. */
+/** A message in the dead-letter place: its payload, and the code of the reason. */
 export interface Dead {
   readonly payload: string;
   readonly code: unknown;
@@ -49,13 +49,13 @@ export interface Differences {
   readonly firstId: (name: string) => RegExp;
   /** Begins the names of a CloudEvent's attributes in headers. */
   readonly cloudPrefix: string;
-  /** What `/readyz` says while the dead-letter place refuses; absent where the source says nothing and does not try again. */
+  /** Matches what `/readyz` says while the dead-letter place refuses; absent where the source says nothing and does not try again. */
   readonly deadSays?: RegExp;
   /** Resolves to how many messages the system has not handed out; absent where it does not say. */
   readonly waiting?: (name: string) => Promise<number>;
   /** Deletes a queue, and makes it again, empty, under its name; absent where nobody does that. */
   readonly remake?: { drop(name: string): Promise<unknown>; add(name: string): Promise<unknown> };
-  /** What `/readyz` says of a queue that was dropped; absent where it is made by the source. */
+  /** Matches what `/readyz` says of a queue that was dropped; absent where it is made by the source. */
   readonly missingSays?: RegExp;
   /** A stop beside a silent system takes less, ms; absent where a connection cannot be led through a port of the test's. */
   readonly stopsWithinMs?: number;
@@ -65,10 +65,10 @@ export interface Differences {
 
 type Given = Parameters<typeof openSource>[1];
 
-/** Looks at upstream and dials it again sooner, as the tests cannot wait for it; what bounds the end of a session stays. */
+/** Asks upstream and dials it again sooner, as the tests cannot wait for it; what bounds the end of a session stays. */
 export const hasty = (ms: number): number => (ms > 10_000 ? ms / 30 : ms > 1_500 ? ms : Math.min(ms, 100));
 
-/** What grows upstream, or is made again, is read within this time by the system's clock, ms. */
+/** A queue that grows, or is made again, is read within this time by the system's clock, ms. */
 export const SEEN_MS = 60_000;
 
 const fsync = { durability: "fsync" } as const;
@@ -319,7 +319,7 @@ export function describeMessageSource<Up extends Upstream>(harness: MessageSourc
 interface Learning {
   readonly source: Source;
   send(text: string): Promise<unknown>;
-  /** What upstream has learned; `undefined` while that is open. @param said the warnings of the log */
+  /** Returns what upstream has learned; `undefined` while that is open. @param said the warnings of the log */
   learned(said: readonly string[]): Promise<Learned | undefined> | Learned | undefined;
 }
 

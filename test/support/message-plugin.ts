@@ -20,7 +20,7 @@ export interface Opened {
   until(holds: () => boolean | Promise<boolean>): Promise<void>;
 }
 
-/** What `setup` of a source gets, with a clock that runs. */
+/** Returns the context of a source, with a clock that runs. */
 export function sourceContext(plugin: Plugin<"source", Source>, given: Partial<PluginContext> = {}): PluginContext {
   return context({
     clock: systemClock(),

@@ -15,7 +15,7 @@ export interface MessageBench {
   readonly clock: TestClock;
   readonly log: ReturnType<typeof quietLog>;
   readonly metrics: ReturnType<typeof quietMetrics>;
-  /** What was settled, in order. */
+  /** Messages that were settled, in order. */
   readonly settled: { readonly place: string; readonly fate: Fate }[];
   /** Offers payloads as messages `m-1`, `m-2`, … and resolves to what became of them. */
   send(...payloads: readonly (RawMessage["payload"] | Partial<RawMessage>)[]): Promise<readonly Fate[]>;
@@ -25,7 +25,7 @@ export function messageBench(
   options: MessageOptions = {},
   given: Partial<PluginContext> & {
     readonly maxInFlight?: number;
-    /** Whether upstream keeps a bad message, which it offers again then. May throw: it was not told. */
+    /** Returns true when upstream keeps a bad message, which it offers again then. May throw: it was not told. */
     readonly keeps?: (place: string) => boolean;
   } = {},
 ): MessageBench {

@@ -29,7 +29,7 @@ export interface SpoolBench {
   readonly dir: string;
   readonly source: Source;
   readonly clock: TestClock;
-  /** What the spool keeps for itself. */
+  /** The store of the spool itself. */
   readonly storage: ReturnType<typeof shelf>;
   readonly log: ReturnType<typeof quietLog>;
   /** Drops a complete file, as a writer should. */

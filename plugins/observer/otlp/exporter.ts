@@ -1,94 +1,85 @@
 /** Exports spans in batches through the guard, and drops those that are refused. It never delays an event. */
 import { within } from "../../../core/lib/within.ts";
-import type { Clock } from "../../../core/ports/clock.ts";
-import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { VERSION } from "../../../core/model/version.ts";
-import { encodeSpans, type Attributes, type OtlpSpan } from "./encode.ts";
+import { encodeSpans, type OtlpSpan } from "./encode.ts";
 import type { TraceSettings } from "./settings.ts";
-
-export interface Exporter {
-  /** Takes a span; returns at once. Beyond `queue` spans it is dropped and counted. */
-  take(span: OtlpSpan): void;
-  /** Sends what is left, for at most `graceMs`. May be called twice. */
-  close(graceMs: number): Promise<void>;
-}
 
 /** Answers after which the same batch is sent again (OTLP calls them retryable), and how often. */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const TRIES = 3;
 const MOST_WAIT_MS = 30_000;
 
-export function createExporter(
-  { url, headers, timeoutMs, batch, queue, delayMs }: TraceSettings,
-  resource: Attributes,
-  around: {
-    readonly clock: Clock;
-    readonly log: Log;
-    readonly metrics: Metrics;
-    readonly fetch: PluginContext["fetch"];
-  },
-): Exporter {
-  const { clock, log, metrics, fetch } = around;
-  const closing = new AbortController();
+export class Exporter {
+  readonly #ctx: Pick<PluginContext, "clock" | "log" | "metrics" | "fetch">;
+  readonly #settings: TraceSettings;
+  readonly #closing = new AbortController();
   /** Aborts the request that is under way when the time to close is over. */
-  const left = new AbortController();
-  let spans: OtlpSpan[] = [];
-  let full = Promise.withResolvers<void>();
-  let sending: Promise<void> | undefined;
-  let failing = false;
+  readonly #left = new AbortController();
+  #spans: OtlpSpan[] = [];
+  #full = Promise.withResolvers<void>();
+  #sending: Promise<void> | undefined;
+  #isFailing = false;
 
-  /** One loop while there is something to send: it waits for a batch to fill or for its time. */
-  async function send(): Promise<void> {
-    while (spans.length > 0) {
-      if (spans.length < batch && !closing.signal.aborted) await gather();
-      const part = spans.slice(0, batch);
-      spans = spans.slice(part.length);
-      const sent = await post(part);
-      metrics.count("spans", { result: sent ? "exported" : "dropped" }, part.length);
+  constructor(ctx: Pick<PluginContext, "clock" | "log" | "metrics" | "fetch">, settings: TraceSettings) {
+    this.#ctx = ctx;
+    this.#settings = settings;
+  }
+
+  /** Takes a span; returns at once. Beyond `queue` spans it is dropped and counted. */
+  take(span: OtlpSpan): void {
+    const { queue, batch } = this.#settings;
+    if (this.#spans.length >= queue || this.#closing.signal.aborted)
+      return this.#ctx.metrics.count("spans", { result: "dropped" });
+    this.#spans.push(span);
+    if (this.#spans.length >= batch) this.#full.resolve();
+    this.#sending ??= this.#send();
+  }
+
+  /** Sends the spans that are left, for at most `graceMs`. May be called twice. */
+  async close(graceMs: number): Promise<void> {
+    this.#closing.abort(new Error("closing"));
+    await within(this.#ctx.clock, graceMs, this.#sending);
+    this.#left.abort();
+  }
+
+  /** Sends as long as there is something: each time it waits for a batch to fill, or for its time. */
+  async #send(): Promise<void> {
+    const { batch, delayMs } = this.#settings;
+    while (this.#spans.length > 0) {
+      if (this.#spans.length < batch && !this.#closing.signal.aborted) {
+        this.#full = Promise.withResolvers();
+        await within(this.#ctx.clock, delayMs, this.#full.promise, this.#closing.signal);
+      }
+      const part = this.#spans.splice(0, batch);
+      const result = (await this.#post(part)) ? "exported" : "dropped";
+      this.#ctx.metrics.count("spans", { result }, part.length);
     }
-    sending = undefined;
+    this.#sending = undefined;
   }
 
-  async function gather(): Promise<void> {
-    full = Promise.withResolvers();
-    await within(clock, delayMs, full.promise, closing.signal);
-  }
-
-  /** @returns whether it was accepted. Never rejects. */
-  async function post(part: readonly OtlpSpan[]): Promise<boolean> {
-    const body = encodeSpans(part, resource, VERSION);
+  /** Resolves to whether the spans were accepted. Never rejects. */
+  async #post(part: readonly OtlpSpan[]): Promise<boolean> {
+    const { clock } = this.#ctx;
+    const body = encodeSpans(part, this.#settings.resource, VERSION);
     for (let tries = 1; ; tries++) {
-      const { problem, waitMs } = await once(body, tries);
-      if (problem === undefined) {
-        if (failing) log.info("traces are taken again", { target: url });
-        failing = false;
-        return true;
+      const { problem, waitMs } = await this.#try(body, tries);
+      const isOver = waitMs === undefined || tries === TRIES || this.#closing.signal.aborted;
+      if (problem === undefined || isOver) {
+        this.#note(problem);
+        return problem === undefined;
       }
-      if (waitMs === undefined || tries === TRIES || closing.signal.aborted) {
-        // Logged once, not with every batch, which would fill the log.
-        if (!failing)
-          log.warn("traces are not taken; an internal address must stand in guard.allow", {
-            target: url,
-            reason: problem,
-          });
-        failing = true;
-        return false;
-      }
-      await clock.sleep(clock.now() + waitMs, closing.signal).catch(() => undefined);
+      await clock.sleep(clock.now() + waitMs, this.#closing.signal).catch(() => undefined);
     }
   }
 
-  async function once(body: string, tries: number): Promise<{ readonly problem?: string; readonly waitMs?: number }> {
+  async #try(body: string, tries: number): Promise<{ readonly problem?: string; readonly waitMs?: number }> {
+    const { url, headers, timeoutMs } = this.#settings;
     const backoffMs = 500 * 2 ** tries;
     try {
       const sent = { ...headers, "content-type": "application/json" };
-      const { status, headers: answer } = await fetch(url, {
-        method: "POST",
-        headers: sent,
-        body,
-        timeoutMs,
-        signal: left.signal,
-      });
+      const request = { method: "POST", headers: sent, body, timeoutMs, signal: this.#left.signal };
+      const { status, headers: answer } = await this.#ctx.fetch(url, request);
       if (status >= 200 && status < 300) return {};
       const asked = Number(answer["retry-after"]) * 1_000;
       const waitMs = Math.min(asked > 0 ? asked : backoffMs, MOST_WAIT_MS);
@@ -99,17 +90,13 @@ export function createExporter(
     }
   }
 
-  return {
-    take(span) {
-      if (spans.length >= queue || closing.signal.aborted) return metrics.count("spans", { result: "dropped" });
-      spans.push(span);
-      if (spans.length >= batch) full.resolve();
-      sending ??= send();
-    },
-    async close(graceMs) {
-      closing.abort(new Error("closing"));
-      await within(clock, graceMs, sending);
-      left.abort();
-    },
-  };
+  /** Logs a change, and not every batch, which would fill the log. */
+  #note(reason: string | undefined): void {
+    const isFailing = reason !== undefined;
+    const [{ log }, { url: target }] = [this.#ctx, this.#settings];
+    if (isFailing && !this.#isFailing)
+      log.warn("traces are not taken; an internal address must stand in guard.allow", { target, reason });
+    if (!isFailing && this.#isFailing) log.info("traces are taken again", { target });
+    this.#isFailing = isFailing;
+  }
 }

@@ -19,7 +19,7 @@ export interface OtlpOptions {
   readonly delayMs?: number;
   /** The part of the traces that begin here which is recorded, 0…1. @default OTEL_TRACES_SAMPLER, or 1 */
   readonly ratio?: number;
-  /** Whether a publisher's own decision (the sampled flag) goes before `ratio`. @default OTEL_TRACES_SAMPLER, or true */
+  /** True when a publisher's own decision (the sampled flag) goes before `ratio`. @default OTEL_TRACES_SAMPLER, or true */
   readonly parentBased?: boolean;
   /** Attributes of this process, `service.name` among them. @default OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME */
   readonly resource?: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ class WrongSetting extends Error {
   }
 }
 
-/** Whether the environment names a collector and does not switch traces off. */
+/** Returns true when the environment names a collector and does not switch traces off. */
 export const isNamed = (env: Environment): boolean =>
   !isOff(env) &&
   [given(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), given(env, "OTEL_EXPORTER_OTLP_ENDPOINT")].some(Boolean);

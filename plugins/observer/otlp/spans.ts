@@ -10,6 +10,7 @@ import { attemptId, deliveryId } from "../../../core/model/delivery.ts";
 import { ordinalTime } from "../../../core/model/ids.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { AcceptRequest } from "../../../core/ports/source.ts";
 import {
   childOf,
   derivedFrom,
@@ -22,49 +23,18 @@ import type { OtlpSpan } from "./encode.ts";
 
 export type Tracing = Required<Pick<Observer, "wrapAccept" | "wrapSend" | "attempted">>;
 
-export function createTracing(deps: {
-  readonly sampling: Sampling;
-  readonly clock: Clock;
-  readonly take: (span: OtlpSpan) => void;
-}): Tracing {
-  const { sampling, clock, take } = deps;
+type Take = (span: OtlpSpan) => void;
+
+export function createTracing(sampling: Sampling, clock: Clock, take: Take): Tracing {
   /** The publish span of each attempt that was sent, until `attempted` has read it. */
   const parents = new WeakMap<Attempt, SpanContext>();
-
-  const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>
-    derivedFrom(publish, `${deliveryId(ordinal, sub)} ${cycle}`);
-
   return {
     wrapAccept: (accept) => async (request) => {
-      const parent = request.traceparent === undefined ? undefined : parseTraceparent(request.traceparent);
-      const context = childOf(parent, sampling);
-      const startedAt = clock.now();
-      const began = clock.monotonic();
-      const record = (attributes: OtlpSpan["attributes"], error?: string): void => {
-        if (!context.sampled) return;
-        const endedAt = startedAt + clock.monotonic() - began;
-        const more = {
-          "messaging.system": "relay",
-          "messaging.operation.type": "send",
-          "relay.source": request.source,
-          "relay.request_id": request.requestId,
-        };
-        take({
-          context,
-          parentId: parent?.spanId,
-          name: "publish",
-          kind: "server",
-          startedAt,
-          endedAt,
-          attributes: { ...more, ...attributes },
-          error,
-        });
-      };
+      const span = publishSpan(request, sampling, clock, take);
       try {
-        const accepted = await accept({ ...request, traceparent: traceparent(context) });
-        const [first] = accepted;
-        const one = accepted.length === 1 ? first : undefined;
-        record({
+        const accepted = await accept({ ...request, traceparent: traceparent(span.context) });
+        const one = accepted.length === 1 ? accepted[0] : undefined;
+        span.end({
           "messaging.batch.message_count": accepted.length,
           "messaging.message.id": one?.id,
           "relay.event_type": one?.type,
@@ -73,10 +43,8 @@ export function createTracing(deps: {
         });
         return accepted;
       } catch (error) {
-        record(
-          { "error.type": error instanceof Problem ? error.code : "fault" },
-          error instanceof Problem ? error.code : "fault",
-        );
+        const code = error instanceof Problem ? error.code : "fault";
+        span.end({ "error.type": code }, code);
         throw error;
       }
     },
@@ -86,31 +54,34 @@ export function createTracing(deps: {
       if (text === undefined) return await send(sub, loaded, turn, signal);
       const publish = parseTraceparent(text);
       const delivery = deliveryContext(publish, ordinal, sub.id, turn.cycle);
-      const context = derivedFrom(delivery, attemptId(ordinal, sub.id, turn.cycle, turn.number));
+      const id = attemptId(ordinal, sub.id, turn.cycle, turn.number);
+      const context = derivedFrom(delivery, id);
       const event = { ...loaded.event, traceparent: traceparent(context) };
       const sent = await send(sub, { ...loaded, event }, turn, signal);
       if (!context.sampled) return sent;
       const { attempt } = sent;
       parents.set(attempt, publish);
+      const attributes = {
+        "http.request.method": "POST",
+        "http.response.status_code": attempt.statusCode,
+        "http.request.resend_count": turn.number - 1,
+        // The host alone: path and query of a webhook may be its secret.
+        "server.address": URL.parse(sub.url)?.hostname,
+        "error.type": attempt.error ?? errorStatus(attempt)?.toString(),
+        "relay.attempt_id": id,
+      };
+      const { startedAt } = attempt;
+      const endedAt = startedAt + attempt.durationMs;
+      const error = attempt.error ?? failedStatus(attempt);
       take({
         context,
         parentId: delivery.spanId,
         name: "attempt",
         kind: "client",
-        startedAt: attempt.startedAt,
-        endedAt: attempt.startedAt + attempt.durationMs,
-        attributes: {
-          "http.request.method": "POST",
-          "http.response.status_code": attempt.statusCode,
-          "http.request.resend_count": turn.number - 1,
-          // The host alone: path and query of a webhook may be its secret.
-          "server.address": hostOf(sub.url),
-          "error.type":
-            attempt.error ??
-            (attempt.statusCode !== undefined && attempt.statusCode >= 300 ? String(attempt.statusCode) : undefined),
-          "relay.attempt_id": attemptId(ordinal, sub.id, turn.cycle, turn.number),
-        },
-        error: failureOf(attempt),
+        startedAt,
+        endedAt,
+        attributes,
+        error,
       });
       return sent;
     },
@@ -143,9 +114,43 @@ export function createTracing(deps: {
   };
 }
 
-const hostOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).hostname : undefined);
-
-function failureOf({ statusCode, error }: Attempt): string | undefined {
-  if (error !== undefined) return error;
-  return statusCode !== undefined && statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`;
+/** Begins the span of a publication. One that is not sampled is not taken. */
+function publishSpan(request: AcceptRequest, sampling: Sampling, clock: Clock, take: Take) {
+  const parent = request.traceparent === undefined ? undefined : parseTraceparent(request.traceparent);
+  const context = childOf(parent, sampling);
+  const [startedAt, began] = [clock.now(), clock.monotonic()];
+  return {
+    context,
+    end(more: OtlpSpan["attributes"], error?: string): void {
+      if (!context.sampled) return;
+      const endedAt = startedAt + clock.monotonic() - began;
+      const attributes = {
+        "messaging.system": "relay",
+        "messaging.operation.type": "send",
+        "relay.source": request.source,
+        "relay.request_id": request.requestId,
+        ...more,
+      };
+      take({
+        context,
+        parentId: parent?.spanId,
+        name: "publish",
+        kind: "server",
+        startedAt,
+        endedAt,
+        attributes,
+        error,
+      });
+    },
+  };
 }
+
+const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>
+  derivedFrom(publish, `${deliveryId(ordinal, sub)} ${cycle}`);
+
+/** Returns the status where it says that the request has failed; a redirect is not followed. */
+const errorStatus = ({ statusCode }: Attempt): number | undefined =>
+  statusCode !== undefined && statusCode >= 300 ? statusCode : undefined;
+
+const failedStatus = ({ statusCode }: Attempt): string | undefined =>
+  statusCode !== undefined && statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`;

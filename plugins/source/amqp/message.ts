@@ -2,8 +2,7 @@
 import { hash } from "node:crypto";
 import type { ConsumeMessage, MessageProperties } from "amqplib";
 import type { RawMessage } from "../messages/message.ts";
-import type { DeadLetter } from "./dead-letters.ts";
-import type { Settlement } from "./settlement.ts";
+import type { DeadLetter, Settlement } from "./settlement.ts";
 
 export interface AmqpMessage extends RawMessage {
   readonly original: ConsumeMessage;
@@ -46,8 +45,8 @@ export function readAmqp(original: ConsumeMessage, queue: string, from: Consumed
 function identityOf({ content, fields, properties }: ConsumeMessage): string {
   const { messageId, correlationId, timestamp, type }: Unchecked = properties;
   if (typeof messageId === "string" && messageId !== "") return messageId;
-  const around = JSON.stringify([fields.exchange, fields.routingKey, correlationId, timestamp, type]);
-  return hash("sha256", Buffer.concat([Buffer.from(around), content]), "hex").slice(0, 40);
+  const envelope = JSON.stringify([fields.exchange, fields.routingKey, correlationId, timestamp, type]);
+  return hash("sha256", Buffer.concat([Buffer.from(envelope), content]), "hex").slice(0, 40);
 }
 
 function textHeaders(headers: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {

@@ -11,7 +11,7 @@ export interface PublishBody {
   readonly format: Format;
   readonly bytes: Uint8Array;
   readonly publications: readonly Publication[];
-  /** Whether the answer is a list. */
+  /** True when the answer is a list. */
   readonly batch: boolean;
 }
 

@@ -52,33 +52,26 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
   return found;
 }
 
-/** The tokens that can be guessed, of those that the config holds. @param tokens without problems */
+/** Each token with the path of its secret. @param tokens without problems */
+const listed = (tokens: readonly TokenOption[]) =>
+  tokens.map((option, i): { path: string; token: SecretOption; keys?: readonly string[] } =>
+    isSecretOption(option) ? { path: `tokens[${i}]`, token: option } : { path: `tokens[${i}].token`, ...option },
+  );
+
+/** Returns which of the tokens that the config holds can be guessed. @param tokens without problems */
 export const shortTokens = (tokens: readonly TokenOption[] = []): readonly FieldError[] =>
-  tokens.flatMap((option, i) => {
-    const token = isSecretOption(option) ? option : option.token;
+  listed(tokens).flatMap(({ token }, i) => {
     const message = typeof token === "string" ? guessable(token) : undefined;
     return message === undefined ? [] : [{ path: `tokens[${i}]`, message }];
   });
 
-/** The tokens by their paths, so that the relay masks them wherever people read. @param tokens without problems */
+/** Returns the tokens by their paths, so that the relay masks them wherever people read. @param tokens without problems */
 export const tokenSecrets = (tokens: readonly TokenOption[] = []): Readonly<Record<string, SecretOption>> =>
-  Object.fromEntries(
-    tokens.map((option, i) =>
-      isSecretOption(option) ? [placeOf(option, i), option] : [placeOf(option, i), option.token],
-    ),
-  );
-
-const placeOf = (option: TokenOption, i: number): string => `tokens[${i}]${isSecretOption(option) ? "" : ".token"}`;
+  Object.fromEntries(listed(tokens).map(({ path, token }) => [path, token]));
 
 /** Reads each token where it is named. @param secret `PluginContext.secret` */
-export const readTokens = (
-  tokens: readonly TokenOption[],
-  secret: (path: string) => string,
-): readonly { readonly token: string; readonly keys?: readonly string[] }[] =>
-  tokens.map((option, i) => {
-    const { token, keys } = isSecretOption(option) ? { token: option } : option;
-    return { token: typeof token === "string" ? token : secret(placeOf(option, i)), keys };
-  });
+export const readTokens = (tokens: readonly TokenOption[], secret: (path: string) => string) =>
+  listed(tokens).map(({ path, token, keys }) => ({ token: typeof token === "string" ? token : secret(path), keys }));
 
 /**
  * Returns the token that an `Authorization` header presents.

@@ -1,5 +1,6 @@
-/** The messages that a relay got while it held its partitions: from one rebalance of the group to the next. */
+/** The messages that a relay got while it held its partitions, from one rebalance of the group to the next. */
 import type { Consumer, Message, MessagesStream } from "@platformatic/kafka";
+import type { RawMessage } from "../messages/message.ts";
 
 export type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 export type BytesStream = MessagesStream<Buffer, Buffer, Buffer, Buffer>;
@@ -75,4 +76,32 @@ export class Claim {
       return [{ topic, partition, offset, leaderEpoch: -1 }];
     });
   }
+}
+
+export interface KafkaMessage extends RawMessage {
+  readonly original: Message;
+  /** It may be committed only as long as this holds. */
+  readonly claim: Claim;
+}
+
+/**
+ * @param topicId Kafka's own id of the topic: another topic of the same name counts from 0 again, and its messages must not
+ * pass for those of the first
+ */
+export function readKafka(original: Message, topicId: string, claim: Claim): KafkaMessage {
+  const { topic, partition, offset, key, value, headers, timestamp } = original;
+  const texts: Record<string, string> = {};
+  for (const [name, text] of headers) texts[name.toString("utf8").toLowerCase()] = text?.toString("utf8") ?? "";
+  return {
+    // A message without a value, which deletes a key in a compacted topic, is no event.
+    payload: value ?? "",
+    ...(texts["content-type"] !== undefined && { contentType: texts["content-type"] }),
+    headers: texts,
+    subject: topic,
+    ...(key !== undefined && key !== null && { key: key.toString("utf8") }),
+    at: Number(timestamp),
+    place: `${topic}:${topicId}:${partition}:${offset}`,
+    original,
+    claim,
+  };
 }

@@ -10,9 +10,8 @@ import { byConnection, connectedSource, watchBacklog, type SessionLife } from ".
 import { DeadLetters } from "../messages/dead-letters.ts";
 import { Intake, type Upstream } from "../messages/intake.ts";
 import type { MessageOptions, Poison, Reading } from "../messages/message.ts";
-import { Claim, type BytesConsumer } from "./claim.ts";
-import { readKafka, type KafkaMessage } from "./message.ts";
-import { TopicsRead } from "./topics.ts";
+import { Claim, readKafka, type BytesConsumer, type KafkaMessage } from "./claim.ts";
+import { topicsRead } from "./topics.ts";
 
 export interface FromKafkaOptions extends MessageOptions {
   /** Some brokers of the cluster: `["kafka-1:9092", "kafka-2:9092"]`. */
@@ -51,7 +50,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
   const { clock } = ctx;
   const { topics, source, from = "earliest", maxInFlight = 1_000, deadLetterTopic } = options;
   const client = clientOptions(ctx, options);
-  const dead = new DeadTopic(ctx, source, deadLetterTopic, () => new library.Producer(client));
+  const dead = deadTopic(ctx, source, deadLetterTopic, () => new library.Producer(client));
   const intake: Intake<KafkaMessage> = new Intake(ctx, {
     reading: options,
     maxInFlight,
@@ -78,7 +77,7 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
     fail: (error: unknown) => void,
     { ending, connected }: SessionLife,
   ): Promise<void> {
-    const read = await TopicsRead.now(consumer, topics, from);
+    const read = await topicsRead(consumer, topics, from);
     let claim: Claim | undefined;
     let dealing = Promise.resolve();
     const giveUp = (): void => {
@@ -89,8 +88,8 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
     const deal = async (): Promise<void> => {
       const before = claim;
       const stream = await consumer.consume({ topics: [...topics], mode: "committed", fallbackMode: from });
-      claim = new Claim(consumer, stream, () => read.unlessMadeAgain());
-      void take(claim, read).catch(fail);
+      claim = new Claim(consumer, stream, read.unlessMadeAgain);
+      void take(claim, read.idOf).catch(fail);
       // The new stream comes first: a consumer without any leaves its topics, and the group would be dealt out again.
       await before?.stream.close();
       connected();
@@ -103,85 +102,66 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
     await watchBacklog(ctx, source, ending, async () => {
       const { waiting, isWider } = await read.backlog();
       if (!isWider) return waiting;
-      // The client does not look for partitions that are added: the group is dealt out again when its leader rejoins.
+      // The client does not notice partitions that are added: the group is dealt out again when its leader rejoins.
       giveUp();
       await consumer.joinGroup({}).catch(fail);
       return waiting;
     });
   }
 
-  async function take(claim: Claim, read: TopicsRead): Promise<void> {
+  async function take(claim: Claim, idOf: (topic: string) => string): Promise<void> {
     for await (const message of claim.stream) {
       // To leave the loop would close the stream before there is another.
       if (claim.isOver || intake.stopping.aborted) continue;
       claim.begin(message);
-      intake.offer([readKafka(message, read.idOf(message.topic), claim)]);
+      intake.offer([readKafka(message, idOf(message.topic), claim)]);
       await intake.room();
     }
     if (!claim.isOver && !intake.stopping.aborted) throw new Error("Kafka has ended the stream");
   }
 
-  return connectedSource(intake, clock, session, { close: () => dead.close() });
+  return connectedSource(intake, clock, session, dead);
 }
 
-/** @param keep resolves when the message is kept: only then its offset may be committed */
 function upstreamOf(keep: (message: KafkaMessage, poison: Poison) => Promise<void>): Upstream<KafkaMessage> {
   /** A message that cannot be noted would hold up the offset of all behind it: the session begins again at what is committed. */
-  async function orBeginAgain(claim: Claim, work: () => Promise<void>): Promise<void> {
+  async function end(claim: Claim, messages: readonly KafkaMessage[], kept?: () => Promise<void>): Promise<void> {
     try {
-      await work();
+      await kept?.();
+      await claim.end(messages.map(({ original }) => original));
     } catch (error) {
       claim.stream.destroy(error as Error);
       throw firstOf(error);
     }
   }
   return {
-    stored: (messages) =>
-      byConnection(
-        messages,
-        ({ claim }) => claim,
-        (claim, own) => orBeginAgain(claim, () => claim.end(own.map(({ original }) => original))),
-      ),
-    setAside: (message, poison) =>
-      orBeginAgain(message.claim, async () => {
-        await keep(message, poison);
-        await message.claim.end([message.original]);
-      }),
+    stored: (messages) => byConnection(messages, ({ claim }) => claim, end),
+    setAside: (message, poison) => end(message.claim, [message], () => keep(message, poison)),
   };
 }
 
 /** Sets messages that hold no valid event aside: in a topic of their own, or in the plug-in's own store. */
-class DeadTopic {
-  readonly #ctx: PluginContext;
-  readonly #dead: DeadLetters;
-  readonly #topic: string | undefined;
-  readonly #connect: () => BytesProducer;
-  #producer: BytesProducer | undefined;
-
-  constructor(ctx: PluginContext, source: string, topic: string | undefined, connect: () => BytesProducer) {
-    this.#ctx = ctx;
-    // An offset waits for none: what the topic does not take now is kept here.
-    this.#dead = new DeadLetters(ctx, source, () => true);
-    this.#topic = topic;
-    this.#connect = connect;
-  }
-
-  async setAside(message: KafkaMessage, poison: Poison, ending: AbortSignal): Promise<void> {
-    const topic = this.#topic;
-    if (topic === undefined) return this.#dead.keep(message, poison);
-    const { key, value, headers, ...from } = message.original;
-    const place = `${from.topic}/${from.partition}/${from.offset}`;
-    const out = new Map(headers);
-    for (const [name, text] of Object.entries({ code: poison.code, detail: poison.detail, place }))
-      out.set(Buffer.from(`relay-${name}`), Buffer.from(text));
-    const producer = (this.#producer ??= this.#connect());
-    const messages = [{ topic, key, value, headers: out }];
-    await this.#dead.pass(message, poison, () => producer.send({ acks: ALL, messages }), ending);
-  }
-
-  async close(): Promise<void> {
-    if (this.#producer !== undefined) await endsWithin(this.#ctx.clock, DEAD_CLOSE_MS, this.#producer.close(true));
-  }
+function deadTopic(ctx: PluginContext, source: string, topic: string | undefined, connect: () => BytesProducer) {
+  // An offset waits for none: what the topic does not take now is kept here.
+  const dead = new DeadLetters(ctx, source, () => true);
+  let producer: BytesProducer | undefined;
+  return {
+    /** Resolves when the message is kept: only then its offset may be committed. */
+    async setAside(message: KafkaMessage, poison: Poison, ending: AbortSignal): Promise<void> {
+      if (topic === undefined) return dead.keep(message, poison);
+      const { key, value, headers, ...from } = message.original;
+      const place = `${from.topic}/${from.partition}/${from.offset}`;
+      const out = new Map(headers);
+      for (const [name, text] of Object.entries({ code: poison.code, detail: poison.detail, place }))
+        out.set(Buffer.from(`relay-${name}`), Buffer.from(text));
+      const sent = (producer ??= connect());
+      const messages = [{ topic, key, value, headers: out }];
+      await dead.pass(message, poison, () => sent.send({ acks: ALL, messages }), ending);
+    },
+    async close(): Promise<void> {
+      if (producer !== undefined) await endsWithin(ctx.clock, DEAD_CLOSE_MS, producer.close(true));
+    },
+  };
 }
 
 const clientOptions = (ctx: PluginContext, options: FromKafkaOptions) => ({

@@ -10,33 +10,24 @@ const LONGEST_DETAIL = 1_000;
 /** Mistakes that are listed; the rest are counted. */
 const LISTED = 5;
 
-export class BadMessages {
-  readonly #ctx: Pick<PluginContext, "log" | "metrics">;
-  readonly #source: string;
+export type BadMessages = ReturnType<typeof createBadMessages>;
+
+export function createBadMessages({ log, metrics }: Pick<PluginContext, "log" | "metrics">, source: string) {
   /** Places of messages that are counted: those that are being set aside, and those that upstream has kept. */
-  readonly #known = new Map<string, true>();
-
-  constructor(ctx: Pick<PluginContext, "log" | "metrics">, source: string) {
-    this.#ctx = ctx;
-    this.#source = source;
-  }
-
-  /** Notes a message that can never be stored. Returns why. */
-  note({ place }: RawMessage, error: unknown): Poison {
-    const poison = poisonOf(error);
-    if (!this.#known.has(place)) {
-      const source = this.#source;
-      this.#ctx.metrics.count("source_dead_lettered", { source });
-      this.#ctx.log.warn("a message is set aside", { source, name: place, code: poison.code, detail: poison.detail });
-      setNewest(this.#known, place, true, MOST);
-    }
-    return poison;
-  }
-
-  /** Notes that upstream no longer has it: what comes from its place from now on is another message. */
-  forget({ place }: RawMessage): void {
-    this.#known.delete(place);
-  }
+  const known = new Map<string, true>();
+  return {
+    /** Notes a message that can never be stored. Returns why. */
+    note({ place }: RawMessage, error: unknown): Poison {
+      const poison = poisonOf(error);
+      if (known.has(place)) return poison;
+      metrics.count("source_dead_lettered", { source });
+      log.warn("a message is set aside", { source, name: place, code: poison.code, detail: poison.detail });
+      setNewest(known, place, true, MOST);
+      return poison;
+    },
+    /** Notes that upstream no longer has it: what comes from its place from now on is another message. */
+    forget: ({ place }: RawMessage) => known.delete(place),
+  };
 }
 
 /** Returns the code and all that helps to correct the message, without its content. */

@@ -8,7 +8,7 @@ import { Waiters } from "../../../core/lib/waiters.ts";
 import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
-import { BadMessages } from "./bad-messages.ts";
+import { createBadMessages, type BadMessages } from "./bad-messages.ts";
 import type { Poison, RawMessage, Reading } from "./message.ts";
 import { readMessage, type Draft } from "./read.ts";
 import { createWindow } from "./window.ts";
@@ -66,7 +66,7 @@ export class Intake<Message extends RawMessage> {
   #queue: Message[] = [];
   #accept: Accept | undefined;
   #running: Promise<void> | undefined;
-  /** Say why there is no connection, why nothing is stored, and why upstream was not told. */
+  /** Say why there is no connection, why nothing is stored, and why upstream has not learned what became of messages. */
   #unreachable: string | undefined;
   #refusing: string | undefined;
   #untold: string | undefined;
@@ -75,7 +75,7 @@ export class Intake<Message extends RawMessage> {
     this.#ctx = ctx;
     this.#options = options;
     this.#source = options.reading.source;
-    this.#bad = new BadMessages(ctx, this.#source);
+    this.#bad = createBadMessages(ctx, this.#source);
     this.#window = createWindow(options.maxInFlight);
   }
 
@@ -121,8 +121,8 @@ export class Intake<Message extends RawMessage> {
   }
 
   /**
-   * Resolves when what is under way is stored and settled and the rest was given back. Upstream delivers again what it could
-   * not be told of in time. May be called twice.
+   * Resolves when what is under way is stored and settled and the rest was given back. Upstream delivers again what it has
+   * not learned of in time. May be called twice.
    */
   async stop(): Promise<void> {
     this.#stop.abort(new Error("stopping"));

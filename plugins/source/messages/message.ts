@@ -26,21 +26,13 @@ export interface RawMessage {
 }
 
 /** A message as `map` and the functions of the options read it. */
-export interface SourceMessage {
+export interface SourceMessage extends Pick<RawMessage, "subject" | "key" | "at" | "place"> {
   /** The payload. */
   readonly text: string;
   /** Parses the payload. @throws SyntaxError: then the message is set aside */
   json(): unknown;
   /** Headers, or the other fields of a stream's entry or columns of a row. Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Where it was sent: a stream, topic, routing key or table. */
-  readonly subject: string;
-  /** The key that upstream orders by, where it has one. */
-  readonly key?: string;
-  /** Epoch ms at which upstream got it, where upstream says so. */
-  readonly at?: number;
-  /** Where it stood, such as `orders-1699-0`. */
-  readonly place: string;
 }
 
 /** One event as `map` returns it. What it leaves out comes from the options, the id from the message's place. */

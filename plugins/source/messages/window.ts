@@ -10,9 +10,9 @@ interface Window {
   room(): number;
 }
 
-/** Most bytes in flight, as far as the sizes of messages can be told before they are there. */
+/** Most bytes in flight, as far as the sizes of messages are known before they are there. */
 const MOST_BYTES = 64 * 1024 * 1024;
-/** What a message is taken to have before any has come, so that the first are few. */
+/** A message is taken to have as many before any has come, so that the first are few. */
 const FIRST_BYTES = 1024 * 1024;
 /** How much one message counts in the size that the next is expected to have. */
 const WEIGHT = 1 / 32;

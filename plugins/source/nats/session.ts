@@ -11,8 +11,7 @@ import { connectedSource, watchBacklog, type SessionLife } from "../messages/con
 import { DeadLetters } from "../messages/dead-letters.ts";
 import { Intake, type Upstream } from "../messages/intake.ts";
 import type { MessageOptions, Reading } from "../messages/message.ts";
-import { readNats, type NatsMessage } from "./message.ts";
-import { Settlement } from "./settlement.ts";
+import { readNats, settlementOn, type NatsMessage, type Settlement } from "./settlement.ts";
 
 export interface FromNatsOptions extends MessageOptions {
   /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
@@ -69,7 +68,9 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions & Reading
     const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
     const info = await pulling.info(true);
     refuseUnfit(info);
-    const settlement = new Settlement({ connection, library, dead, deadLetterSubject, ending });
+    const settlement = settlementOn(connection, library, deadLetterSubject, (message, poison, publish) =>
+      dead.pass(message, poison, publish, ending),
+    );
     connected();
     const watching = watchBacklog(ctx, source, ending, async () => (await pulling.info()).num_pending);
     void settlement.extendLeases(clock, over, (info.config.ack_wait ?? 30e9) / 1e6);
@@ -102,9 +103,9 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions & Reading
 }
 
 const UPSTREAM: Upstream<NatsMessage> = {
-  stored: (messages) => messages.forEach(({ settlement, original }) => settlement.acknowledge(original)),
+  stored: (messages) => messages.forEach(({ settlement, original }) => settlement.settle(original, "ack")),
   setAside: (message, poison) => message.settlement.setAside(message, poison),
-  giveBack: (messages) => messages.forEach(({ settlement, original }) => settlement.giveBack(original)),
+  giveBack: (messages) => messages.forEach(({ settlement, original }) => settlement.settle(original, "nak")),
 };
 
 /** Returns a name that a stream made again under the same one does not have. */

@@ -19,7 +19,7 @@ export interface PostgresOptions extends MessageOptions {
   /** The table, with its schema where it is not in the search path: `shop.outbox`. @default "outbox" */
   readonly table?: string;
   /**
-   * What becomes of a row whose events are stored: it is deleted, or `mark` sets its column `done_at`.
+   * A row whose events are stored is deleted, or `mark` sets its column `done_at`.
    * @default "delete"
    */
   readonly done?: "delete" | "mark";

@@ -1,13 +1,19 @@
-/** The source behind `fromRedisStream()`, loaded only where a config names it. */
+/**
+ * The source behind `fromRedisStream()`, loaded only where a config names it. It reads a stream on one connection, which waits
+ * for entries, and acknowledges on another.
+ */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
-import type { SecretOption } from "../../../core/model/secret-option.ts";
 import { hostname } from "node:os";
+import type { Redis } from "ioredis";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource } from "../messages/connected.ts";
-import { Intake } from "../messages/intake.ts";
-import type { MessageOptions, Reading } from "../messages/message.ts";
-import { StreamReader } from "./reader.ts";
+import { redisClient } from "../../brokers/redis.ts";
+import { connectedSource, type SessionLife } from "../messages/connected.ts";
+import { Intake, type Upstream } from "../messages/intake.ts";
+import type { MessageOptions, Poison, Reading } from "../messages/message.ts";
+import { claimReply, entriesOf, readReply, type Entries, type StreamEntry } from "./entries.ts";
 
 export interface FromRedisStreamOptions extends MessageOptions {
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
@@ -28,6 +34,18 @@ export interface FromRedisStreamOptions extends MessageOptions {
   readonly tls?: TlsOptions;
 }
 
+/** The options of the source, with their defaults. */
+type StreamOptions = Required<Omit<FromRedisStreamOptions, keyof MessageOptions | "maxInFlight" | "tls">> & {
+  readonly url: string;
+  readonly tls: TlsOptions | undefined;
+};
+
+/** Entries of one reply. */
+const PAGE = 500;
+/** Longest that a read waits for an entry, ms. */
+const BLOCK_MS = 5_000;
+const ANSWER_MS = 10_000;
+
 /** @param url where Redis is: the option, read and checked */
 export function startRedisStream(ctx: PluginContext, options: FromRedisStreamOptions & Reading, url: string): Source {
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
@@ -35,4 +53,137 @@ export function startRedisStream(ctx: PluginContext, options: FromRedisStreamOpt
   const reader = new StreamReader({ url, stream, group, consumer, dead, claimAfterMs, tls }, ctx.clock);
   const intake = new Intake(ctx, { reading: options, maxInFlight, upstream: reader });
   return connectedSource(intake, ctx.clock, (life) => reader.session(intake, life), { close: () => reader.close() });
+}
+
+class StreamReader implements Upstream<StreamEntry> {
+  readonly #options: StreamOptions;
+  readonly #clock: Clock;
+  #writer: Redis | undefined;
+  /** The last fault that a connection has reported; its commands say no more than that it is closed. */
+  #fault: unknown;
+  /** Ids that were offered and not settled, so that a claim does not take them from ourselves. */
+  readonly #held = new Set<string>();
+
+  constructor(options: StreamOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  /** Reads until the source stops. @throws Error when Redis fails */
+  async session(intake: Intake<StreamEntry>, { stopping, connected }: SessionLife): Promise<void> {
+    this.#fault = undefined;
+    const [reading, writing] = [this.#client(), this.#client()];
+    const close = (): void => reading.disconnect();
+    stopping.addEventListener("abort", close, { once: true });
+    // Without it nothing can be acknowledged, so nothing more is read.
+    writing.once("end", close);
+    try {
+      await Promise.all([reading.connect(), writing.connect()]);
+      // A client whose database is not there goes on in database 0, and only reports that.
+      if (this.#fault !== undefined) throw new Error("the connection is not as it should be");
+      this.#writer = writing;
+      await this.#makeGroup(writing);
+      connected();
+      await this.#readAll(reading, intake, stopping);
+    } catch (error) {
+      // While the source stops, what is under way is still acknowledged: by the connection that `close` knows, and no other.
+      if (!stopping.aborted || this.#writer !== writing) writing.disconnect();
+      throw this.#fault ?? error;
+    } finally {
+      stopping.removeEventListener("abort", close);
+      close();
+    }
+  }
+
+  async stored(entries: readonly StreamEntry[]): Promise<void> {
+    await this.#settle(entries, () => this.#acknowledge(entries.map(({ entryId }) => entryId)));
+  }
+
+  /** Moves an entry to the dead stream, with all its fields, the reason, and where it stood. */
+  async setAside(entry: StreamEntry, { code, detail }: Poison): Promise<void> {
+    const { entryId, fields } = entry;
+    await this.#settle([entry], async () => {
+      const about = ["relay-code", code, "relay-reason", detail, "relay-entry", entryId];
+      // Not in one MULTI, which runs the second command also when the first one fails. A crash between them repeats both.
+      await this.#connected().xadd(this.#options.dead, "*", ...fields, ...about);
+      await this.#acknowledge([entryId]);
+    });
+  }
+
+  /** Closes the connection that acknowledges. */
+  close(): void {
+    this.#writer?.disconnect();
+  }
+
+  /** A server that is gone without a word: a read answers after BLOCK_MS at the latest. */
+  #client(): Redis {
+    const { url, tls } = this.#options;
+    return redisClient(url, tls, BLOCK_MS + ANSWER_MS, (error) => (this.#fault = error));
+  }
+
+  async #makeGroup(writing: Redis): Promise<void> {
+    try {
+      await writing.xgroup("CREATE", this.#options.stream, this.#options.group, "0", "MKSTREAM");
+    } catch (error) {
+      if (!String((error as Error).message).startsWith("BUSYGROUP")) throw error;
+    }
+  }
+
+  /** Reads first what an earlier run of this consumer left, then what others have left, then what is new. */
+  async #readAll(reading: Redis, intake: Intake<StreamEntry>, stopping: AbortSignal): Promise<void> {
+    const { stream, group, consumer, claimAfterMs } = this.#options;
+    let own: string | undefined = "0";
+    let claimed = "0-0";
+    let claimAt = 0;
+    while (!stopping.aborted) {
+      const room = Math.min(PAGE, await intake.room());
+      if (room === 0) return;
+      if (own !== undefined) {
+        const left = entriesOf(stream, await this.#read(reading, room, own), true);
+        await this.#offer(left, intake);
+        own = left.last;
+      } else if (this.#clock.monotonic() >= claimAt) {
+        const { next, claimed: found } = claimReply(
+          await reading.callBuffer("XAUTOCLAIM", stream, group, consumer, claimAfterMs, claimed, "COUNT", room),
+        );
+        await this.#offer(entriesOf(stream, found, true), intake);
+        claimed = next;
+        if (next === "0-0") claimAt = this.#clock.monotonic() + claimAfterMs / 2;
+      } else {
+        await this.#offer(entriesOf(stream, await this.#read(reading, room, ">"), false), intake);
+      }
+    }
+  }
+
+  async #read(reading: Redis, count: number, from: string): Promise<ReturnType<typeof readReply>> {
+    const { stream, group, consumer, claimAfterMs } = this.#options;
+    const block = from === ">" ? ["BLOCK", Math.min(BLOCK_MS, claimAfterMs / 2)] : [];
+    const args = ["GROUP", group, consumer, "COUNT", count, ...block, "STREAMS", stream, from];
+    return readReply(await reading.callBuffer("XREADGROUP", ...args));
+  }
+
+  async #offer({ entries, gone }: Entries, intake: Intake<StreamEntry>): Promise<void> {
+    if (gone.length > 0 && this.#writer !== undefined) await this.#acknowledge(gone);
+    const fresh = entries.filter(({ entryId }) => !this.#held.has(entryId));
+    for (const { entryId } of fresh) this.#held.add(entryId);
+    if (fresh.length > 0) intake.offer(fresh);
+  }
+
+  /** An entry that is not acknowledged stays pending: the next session reads it again. */
+  async #settle(entries: readonly StreamEntry[], work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } finally {
+      for (const { entryId } of entries) this.#held.delete(entryId);
+    }
+  }
+
+  async #acknowledge(entryIds: readonly string[]): Promise<void> {
+    await this.#connected().xack(this.#options.stream, this.#options.group, ...entryIds);
+  }
+
+  #connected(): Redis {
+    if (this.#writer === undefined) throw new Error("no connection to Redis");
+    return this.#writer;
+  }
 }

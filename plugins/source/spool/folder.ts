@@ -73,13 +73,13 @@ export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSp
   }
   let changedAt = 0;
   let taken: TakenFile | undefined;
-  const look = async (): Promise<string | undefined> => {
+  const inspect = async (): Promise<string | undefined> => {
     const stat = await file.stat({ bigint: true });
     changedAt = Number(stat.mtimeMs);
     taken ??= { name, inode: String(stat.ino), bytes: Number(stat.size) };
     return stat.isFile() ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : undefined;
   };
-  const before = await look();
+  const before = await inspect();
   if (before === undefined || taken === undefined) {
     await file.close();
     return undefined;
@@ -89,7 +89,7 @@ export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSp
     taken,
     identity: hash("sha256", `${name}\n${before}`, "hex"),
     changedAt,
-    unchanged: async () => (await look()) === before,
+    unchanged: async () => (await inspect()) === before,
     [Symbol.asyncDispose]: () => file.close(),
   };
 }

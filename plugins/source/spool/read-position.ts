@@ -20,7 +20,7 @@ export interface ReadPosition {
   keepOnly(identities: ReadonlySet<string>, gone: (file: TakenFile) => Promise<void>): Promise<void>;
 }
 
-/** What is stored about a file. The first version stored only its ranges, without a checksum. */
+/** The record of a file. The first version stored only its ranges, without a checksum. */
 interface Row {
   readonly stored: readonly ByteRange[];
   readonly file?: TakenFile;

@@ -19,8 +19,10 @@ import {
   putBack,
   type TakenFile,
 } from "./folder.ts";
-import { createProgress } from "./read-position.ts";
-import { takeIn, type Taking } from "./take.ts";
+import { createProgress, type ReadPosition } from "./read-position.ts";
+import { takeIn, type TakenIn, type Taking } from "./take.ts";
+
+const SOURCE = "spool";
 
 /** @throws StartError 78 when the folder cannot be used */
 export async function startSpool(
@@ -31,135 +33,147 @@ export async function startSpool(
   const folder = await makeSpoolFolders(dir).catch((cause: unknown) => {
     throw new StartError(78, `spool: ${dir} cannot be used: ${systemReason(cause)}`, { cause });
   });
-  return createSpool(folder, rescanMs, ctx);
+  return new Spool(ctx, folder, rescanMs);
 }
 
-function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, storage }: PluginContext): Source {
-  const progress = createProgress(storage, folder.dir, log);
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-  let watcher: FSWatcher | undefined;
-  let news = Promise.withResolvers<void>();
-  /** What was logged about a name, so that it is logged once. */
-  let said = new Map<string, string>();
-  let tidied = false;
+class Spool implements Source {
+  readonly #ctx: PluginContext;
+  readonly #folder: Folder;
+  readonly #rescanMs: number;
+  readonly #progress: ReadPosition;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+  #watcher: FSWatcher | undefined;
+  #news = Promise.withResolvers<void>();
+  /** Why each file waits, so that a reason is logged once. */
+  #reasons = new Map<string, string>();
+  #isTidied = false;
 
-  function look(): void {
-    try {
-      watcher = watch(folder.dir, { persistent: false }, () => news.resolve());
-      // Without it, the next scan of the folder finds the files.
-      watcher.on("error", (error) => log.warn("a spool folder cannot be watched", { error: String(error) }));
-    } catch (error) {
-      log.warn("a spool folder cannot be watched", { error: String(error) });
-    }
+  constructor(ctx: PluginContext, folder: Folder, rescanMs: number) {
+    [this.#ctx, this.#folder, this.#rescanMs] = [ctx, folder, rescanMs];
+    this.#progress = createProgress(ctx.storage, folder.dir, ctx.log);
   }
 
-  async function run(accept: Accept): Promise<void> {
-    const taking: Taking = { accept, progress, stopping: stopping.signal };
-    while (!stopping.signal.aborted) {
-      news = Promise.withResolvers();
+  start(accept: Accept): void {
+    if (this.#stop.signal.aborted || this.#running !== undefined) return;
+    // Without it, the next scan of the folder finds the files.
+    const failed = (error: unknown): void =>
+      this.#ctx.log.warn("a spool folder cannot be watched", { error: String(error) });
+    try {
+      this.#watcher = watch(this.#folder.dir, { persistent: false }, () => this.#news.resolve()).on("error", failed);
+    } catch (error) {
+      failed(error);
+    }
+    this.#running = this.#run({ accept, progress: this.#progress, stopping: this.#stop.signal });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error("stopping"));
+    this.#watcher?.close();
+    await this.#running;
+  }
+
+  async #run(taking: Taking): Promise<void> {
+    while (!taking.stopping.aborted) {
+      this.#news = Promise.withResolvers();
       let waitMs: number | undefined;
       try {
-        waitMs = await pass(taking);
+        waitMs = await this.#scan(taking);
       } catch (error) {
-        log.error("a spool folder cannot be read", { error: String(error) });
+        this.#ctx.log.error("a spool folder cannot be read", { error: String(error) });
       }
       // After a refusal as long as it asked for, else until something happens in the folder.
-      const something = waitMs === undefined ? news.promise : new Promise(() => {});
-      await within(clock, waitMs ?? rescanMs, something, stopping.signal);
+      const something = waitMs === undefined ? this.#news.promise : new Promise(() => {});
+      await within(this.#ctx.clock, waitMs ?? this.#rescanMs, something, taking.stopping);
     }
   }
 
   /** Scans the folder once. Resolves to how long to wait when nothing can be stored now. */
-  async function pass(taking: Taking): Promise<number | undefined> {
-    await putBack(folder);
-    const { ready, odd } = await list(folder);
-    said = new Map([...said].filter(([name]) => ready.includes(name) || odd.includes(name)));
-    for (const name of odd) say(name, "is not a plain file");
+  async #scan(taking: Taking): Promise<number | undefined> {
+    await putBack(this.#folder);
+    const { ready, odd } = await list(this.#folder);
+    this.#reasons = new Map([...this.#reasons].filter(([name]) => ready.includes(name) || odd.includes(name)));
+    for (const name of odd) this.#waits(name, "is not a plain file");
     const seen = new Set<string>();
     for (const name of ready) {
-      if (stopping.signal.aborted) return undefined;
+      if (taking.stopping.aborted) return undefined;
       try {
-        const waitMs = await one(name, taking, seen);
+        const waitMs = await this.#take(name, taking, seen);
         if (waitMs !== undefined) return waitMs;
       } catch (error) {
         // An error of this file alone: the others continue.
-        say(name, String(error));
+        this.#waits(name, String(error));
       }
     }
-    lag(0);
-    if (!tidied) await progress.keepOnly(seen, moved);
-    tidied = true;
+    this.#lag(0);
+    if (!this.#isTidied) await this.#progress.keepOnly(seen, (file) => this.#restOfMoved(file));
+    this.#isTidied = true;
     return undefined;
   }
 
-  async function one(name: string, taking: Taking, seen: Set<string>): Promise<number | undefined> {
-    await using opened = await openPlain(folder, name);
+  async #take(name: string, taking: Taking, seen: Set<string>): Promise<number | undefined> {
+    const { clock, log, metrics } = this.#ctx;
+    await using opened = await openPlain(this.#folder, name);
     if (opened === undefined) {
       // It is read under another name than it has.
-      if (name.includes("\ufffd")) say(name, "its name is not valid UTF-8");
+      if (name.includes("\ufffd")) this.#waits(name, "its name is not valid UTF-8");
       return undefined;
     }
     seen.add(opened.identity);
     const taken = await takeIn(opened, taking);
     if (taken.kind === "later") {
-      say(name, taken.reason);
-      lag(Math.max(0, clock.now() - opened.changedAt));
+      this.#waits(name, taken.reason);
+      this.#lag(clock.now() - opened.changedAt);
       return taken.retryAfterMs;
     }
-    let isMoved: boolean;
-    if (taken.kind === "stored") {
-      isMoved = await moveTo(folder, opened.taken, folder.done);
-      log.info("a spool file is stored", { source: "spool", file: name, events: taken.lines });
-    } else {
-      const { stored, errors, more } = taken;
-      const rejectedAt = new Date(clock.now()).toISOString();
-      const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
-      isMoved = await moveRejected(folder, opened.taken, { file: name, rejectedAt, note, stored, errors, more });
-      log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
-    }
-    if (!isMoved) {
-      log.warn("a spool file was replaced while it was read", { source: "spool", file: name });
-      news.resolve();
+    if (!(await this.#move(opened.taken, taken))) {
+      log.warn("a spool file was replaced while it was read", { source: SOURCE, file: name });
+      this.#news.resolve();
     }
     metrics.count("spool_files", { result: taken.kind });
     // Read again at its new place: its writer may have held it open.
-    await rest(opened.taken, opened.file);
-    await progress.forget(opened.identity);
+    await this.#rest(opened.taken, opened.file);
+    await this.#progress.forget(opened.identity);
     return undefined;
   }
 
+  /** Moves a file to `done/`, or to `rejected/` with a report. @returns false when the file was replaced, as `moveTo` */
+  async #move(file: TakenFile, taken: Exclude<TakenIn, { readonly kind: "later" }>): Promise<boolean> {
+    const [{ clock, log }, folder, { name }] = [this.#ctx, this.#folder, file];
+    if (taken.kind === "stored") {
+      const isMoved = await moveTo(folder, file, folder.done);
+      log.info("a spool file is stored", { source: SOURCE, file: name, events: taken.lines });
+      return isMoved;
+    }
+    const { stored, errors, more } = taken;
+    const rejectedAt = new Date(clock.now()).toISOString();
+    const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
+    const isMoved = await moveRejected(folder, file, { file: name, rejectedAt, note, stored, errors, more });
+    log.warn("a spool file is rejected", { source: SOURCE, file: name, count: errors.length + more });
+    return isMoved;
+  }
+
   /** Handles a file that an earlier run had taken, and perhaps moved: it may have died before it read it again. */
-  async function moved(file: TakenFile): Promise<void> {
-    await using handle = await openDone(folder, file);
-    if (handle !== undefined) await rest(file, handle);
+  async #restOfMoved(file: TakenFile): Promise<void> {
+    await using handle = await openDone(this.#folder, file);
+    if (handle !== undefined) await this.#rest(file, handle);
   }
 
-  async function rest(file: TakenFile, handle: FileHandle): Promise<void> {
-    const name = await dropRest(folder, file, handle);
-    if (name === undefined) return;
-    log.warn("a spool file was written to while it was read: the rest follows", { file: file.name, detail: name });
-    news.resolve();
+  async #rest(file: TakenFile, handle: FileHandle): Promise<void> {
+    const rest = await dropRest(this.#folder, file, handle);
+    if (rest === undefined) return;
+    const about = { file: file.name, detail: rest };
+    this.#ctx.log.warn("a spool file was written to while it was read: the rest follows", about);
+    this.#news.resolve();
   }
 
-  const lag = (ms: number): void => metrics.gauge("source_lag_seconds", ms / 1_000, { source: "spool" });
-
-  function say(name: string, reason: string): void {
-    if (said.get(name) === reason) return;
-    said.set(name, reason);
-    log.warn("a spool file waits", { source: "spool", file: name, reason });
+  #lag(ms: number): void {
+    this.#ctx.metrics.gauge("source_lag_seconds", Math.max(0, ms) / 1_000, { source: SOURCE });
   }
 
-  return {
-    start(accept) {
-      if (stopping.signal.aborted || running !== undefined) return;
-      look();
-      running = run(accept);
-    },
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      watcher?.close();
-      await running;
-    },
-  };
+  #waits(name: string, reason: string): void {
+    if (this.#reasons.get(name) === reason) return;
+    this.#reasons.set(name, reason);
+    this.#ctx.log.warn("a spool file waits", { source: SOURCE, file: name, reason });
+  }
 }

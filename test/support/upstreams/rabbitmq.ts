@@ -57,7 +57,7 @@ export async function rabbitUpstream(): Promise<RabbitUpstream> {
       ...(prefetch !== undefined && { prefetch }),
     }),
     send: (queue, payloads, headers) => sendWith(queue, payloads, headers ? { headers } : {}),
-    // What the source holds is counted only when it is given back.
+    // Messages that the source holds are counted only when they are given back.
     left: async (queue) => (await channel.checkQueue(queue)).messageCount,
     async dead(queue) {
       const found = [];

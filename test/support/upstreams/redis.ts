@@ -16,7 +16,7 @@ export async function redisUpstream(): Promise<RedisUpstream> {
   const client = new Redis(server.url, { retryStrategy: () => 50, maxRetriesPerRequest: null });
   client.on("error", () => {});
   let count = 0;
-  /** What the group of a stream counts; all entries where it is not made yet. */
+  /** Returns what the group of a stream counts; all entries where it is not made yet. */
   async function group(stream: string, ...names: readonly string[]): Promise<number> {
     const groups = (await client.call("XINFO", "GROUPS", stream).catch(() => [])) as readonly (readonly unknown[])[];
     const of = (name: string): number => Number(groups[0]?.[groups[0].indexOf(name) + 1] ?? 0);
