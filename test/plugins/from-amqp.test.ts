@@ -4,7 +4,7 @@ import { connect, type Channel, type ChannelModel, type ConsumeMessage } from "a
 import { describe, expect, it } from "vitest";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { startAmqp, type FromAmqpOptions } from "../../plugins/source/amqp/session.ts";
-import { Settlement } from "../../plugins/source/amqp/settlement.ts";
+import { Settlement } from "../../plugins/source/amqp/messages.ts";
 import type { Upstream as Learned } from "../conformance/source.ts";
 import { desk, paid } from "../support/intake.ts";
 import { describeMessageSource, hasty } from "../support/message-laws.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { resolvePlan } from "../../config/validate.ts";
 import { otlp, otlpOfEnvironment, type OtlpOptions } from "../../plugins/observer/otlp.ts";
-import type { OtlpSpan } from "../../plugins/observer/otlp/encode.ts";
+import type { OtlpSpan } from "../../plugins/observer/otlp/exporter.ts";
 import { Exporter } from "../../plugins/observer/otlp/exporter.ts";
 import { readSettings } from "../../plugins/observer/otlp/settings.ts";
 import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../plugins/observer/otlp/trace-context.ts";

@@ -2,7 +2,7 @@
  * Reads the settings of traces from the options, and for what they leave out from the environment, under
  * OpenTelemetry's own names (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
  */
-import { anything, must, optional, optionProblems } from "../../../core/ports/options.ts";
+import { anything, must, optional, optionProblems, type Rule } from "../../../core/ports/options.ts";
 
 export interface OtlpOptions {
   /** Where spans go, whole: `https://collector.internal:4318/v1/traces`. @default OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces` */
@@ -99,22 +99,22 @@ function endpoint(env: Environment): string {
   return `${url("OTEL_EXPORTER_OTLP_ENDPOINT", base).replace(/\/+$/, "")}/v1/traces`;
 }
 
-const ABOVE_0 = "must be a whole number above 0";
-const FROM_0_TO_1 = "must be a number from 0 to 1";
-const COUNT = optional(
-  must(ABOVE_0, (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e9),
+const COUNT = must(
+  "must be a whole number above 0",
+  (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e9,
 );
+const RATIO = must("must be a number from 0 to 1", (ratio) => (ratio as number) >= 0 && (ratio as number) <= 1);
+const ADDRESS = must("must be an http:// or https:// URL without credentials", (text) => {
+  const url = typeof text === "string" ? URL.parse(text) : null;
+  return url !== null && ["http:", "https:"].includes(url.protocol) && url.username + url.password === "";
+});
 
 /** The options that were given; each is judged as its variable is. */
 function checked(options: OtlpOptions): Partial<TraceSettings> {
   const [first] = optionProblems<OtlpOptions>(options, {
-    url: optional(must(URL_RULE, isUrl)),
-    timeoutMs: COUNT,
-    batch: COUNT,
-    queue: COUNT,
-    delayMs: COUNT,
-    ratio: optional(must(FROM_0_TO_1, (ratio) => (ratio as number) >= 0 && (ratio as number) <= 1)),
-    ...{ headers: anything, parentBased: anything, resource: anything, env: anything },
+    ...{ url: optional(ADDRESS), timeoutMs: optional(COUNT), batch: optional(COUNT), queue: optional(COUNT) },
+    ...{ delayMs: optional(COUNT), ratio: optional(RATIO), headers: anything },
+    ...{ parentBased: anything, resource: anything, env: anything },
   });
   if (first !== undefined) throw wrong(first.path, first.message);
   const { env: _, ...given } = options;
@@ -134,8 +134,7 @@ function sampler(env: Environment): Pick<TraceSettings, "ratio" | "parentBased">
   const parentBased = found[1] !== undefined;
   if (found[2] !== "traceidratio") return { parentBased, ratio: found[2] === "always_on" ? 1 : 0 };
   const ratio = Number(given(env, "OTEL_TRACES_SAMPLER_ARG") ?? "1");
-  if (!(ratio >= 0 && ratio <= 1)) throw wrong("OTEL_TRACES_SAMPLER_ARG", FROM_0_TO_1);
-  return { parentBased, ratio };
+  return { parentBased, ratio: right(RATIO, ratio, "OTEL_TRACES_SAMPLER_ARG") };
 }
 
 /** An empty variable counts as one that is not set, as the specification has it. */
@@ -143,23 +142,17 @@ const given = (env: Environment, name: string): string | undefined => env[name]?
 
 const wrong = (path: string, message: string): WrongSetting => new WrongSetting(path, message);
 
-const URL_RULE = "must be an http:// or https:// URL without credentials";
-
-function isUrl(text: unknown): boolean {
-  const url = typeof text === "string" ? URL.parse(text) : null;
-  return url !== null && ["http:", "https:"].includes(url.protocol) && url.username + url.password === "";
+/** Returns the value of a variable. @throws WrongSetting where it breaks the rule */
+function right<T>(rule: Rule, value: T, name: string): T {
+  for (const { path, message } of rule(value, name)) throw wrong(path, message);
+  return value;
 }
 
-function url(name: string, text: string): string {
-  if (!isUrl(text)) throw wrong(name, URL_RULE);
-  return new URL(text).href;
-}
+const url = (name: string, text: string): string => new URL(right(ADDRESS, text, name)).href;
 
 function whole(env: Environment, name: string, otherwise: number): number {
   const text = given(env, name);
-  if (text === undefined) return otherwise;
-  if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text);
-  throw wrong(name, ABOVE_0);
+  return text === undefined ? otherwise : right(COUNT, /^\d+$/.test(text) ? Number(text) : Number.NaN, name);
 }
 
 /** `key=value,key=value`, values percent-encoded. */

@@ -19,7 +19,7 @@ import {
   type Sampling,
   type SpanContext,
 } from "./trace-context.ts";
-import type { OtlpSpan } from "./encode.ts";
+import type { OtlpSpan } from "./exporter.ts";
 
 export type Tracing = Required<Pick<Observer, "wrapAccept" | "wrapSend" | "attempted">>;
 

@@ -10,8 +10,7 @@ import { byConnection, connectedSource, watchBacklog, type SessionLife } from ".
 import { DeadLetters } from "../messages/dead-letters.ts";
 import { Intake, type Upstream } from "../messages/intake.ts";
 import type { MessageOptions, Reading } from "../messages/message.ts";
-import { readAmqp, type AmqpMessage } from "./message.ts";
-import { deadLetterExchangeOf, Settlement } from "./settlement.ts";
+import { deadLetterExchangeOf, readAmqp, Settlement, type AmqpMessage } from "./messages.ts";
 
 export interface FromAmqpOptions extends MessageOptions {
   /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. It may be `secretFrom({ env: "AMQP_URL" })`. */

@@ -176,7 +176,7 @@ export class Intake<Message extends RawMessage> {
   /** Stores a group, as often and as long as it takes. Each of its messages is settled when it resolves. */
   async #store(group: readonly Held<Message>[]): Promise<void> {
     const messages = group.map(({ message }) => message);
-    const { publications, owners } = publicationsOf(group);
+    const publications = publicationsOf(group);
     for (let tries = 0; !this.stopping.aborted; tries++) {
       try {
         const accepted = await (this.#accept as Accept)({ publications, source: this.#source });
@@ -190,19 +190,21 @@ export class Intake<Message extends RawMessage> {
         }
         // Storage has answered about the events.
         this.#refusing = undefined;
-        return this.#divide(group, owners, error);
+        return this.#divide(group, error);
       }
     }
     this.#giveBack(messages);
   }
 
   /** Stores the good messages of a refused group, and sets the others aside. */
-  async #divide(group: readonly Held<Message>[], owners: readonly number[], refusal: Problem): Promise<void> {
+  async #divide(group: readonly Held<Message>[], refusal: Problem): Promise<void> {
     const [only] = group;
     if (group.length === 1 && only !== undefined) {
       const isFirst = this.#options.firstWins === true && refusal.code === "IDEMPOTENCY_MISMATCH";
       return isFirst ? this.#stored([only.message]) : this.#setAside(only.message, refusal);
     }
+    /** For each publication, the place of its message in the group. */
+    const owners = group.flatMap(({ drafts }, i) => drafts.map(() => i));
     const named = new Set<number>();
     for (const { path } of refusal.extras.errors ?? []) {
       const owner = owners[Number(/^\[(\d+)\]/.exec(path)?.[1] ?? -1)];
@@ -288,16 +290,8 @@ export class Intake<Message extends RawMessage> {
 }
 
 /** Joins the events of a group of messages into one request. */
-function publicationsOf(group: readonly Held<unknown>[]) {
-  const publications: Publication[] = [];
-  /** For each publication, the place of its message in the group. */
-  const owners: number[] = [];
-  const single = group.length === 1 && group[0]?.drafts.length === 1;
-  for (const [owner, { drafts }] of group.entries()) {
-    for (const draft of drafts) {
-      publications.push({ ...draft, path: single ? "" : `[${publications.length}]` });
-      owners.push(owner);
-    }
-  }
-  return { publications, owners };
+function publicationsOf(group: readonly Held<unknown>[]): readonly Publication[] {
+  const drafts = group.flatMap((held) => held.drafts);
+  const isSingle = group.length === 1 && drafts.length === 1;
+  return drafts.map((draft, i) => ({ ...draft, path: isSingle ? "" : `[${i}]` }));
 }
