@@ -7,7 +7,7 @@ import { spool, type SpoolOptions } from "../../plugins/source/spool.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { context } from "../support/context.ts";
 import { desk, paid } from "../support/intake.ts";
-import { filesIn, folder, info, lines, report, spoolBench, stored, type SpoolBench } from "../support/spool.ts";
+import { filesIn, folder, info, life, lines, report, spoolBench, stored, type SpoolBench } from "../support/spool.ts";
 
 describe("spool() keeps the law of a source:", () => {
   const fate = { stored: "acknowledged", refused: "refused", waits: "later" } as const;
@@ -39,22 +39,16 @@ describe("spool() keeps the law of a source:", () => {
 
 describe("a file dropped into the folder", () => {
   it("is stored in one commit and moved to done/", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.drop("a.ndjson", lines(1_000));
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("stored");
-    expect(stored(intake)).toHaveLength(1_000);
-    expect(intake.shelf.commits).toHaveLength(1);
-    await made.source.stop();
-    expect([await filesIn(made.dir), await filesIn(made.dir, "done")]).toEqual([["done", "rejected"], ["a.ndjson"]]);
-    expect([...made.storage.rows]).toEqual([]);
+    const { intake, fates, dir, storage } = await life({ "a.ndjson": lines(1_000) });
+    expect(fates).toEqual(["stored"]);
+    expect([stored(intake).length, intake.shelf.commits.length]).toEqual([1_000, 1]);
+    expect([await filesIn(dir), await filesIn(dir, "done")]).toEqual([["done", "rejected"], ["a.ndjson"]]);
+    expect([...storage.rows]).toEqual([]);
   });
 
-  it("is found when it arrives, and by the next look where nothing was seen", async () => {
+  it("is found when it arrives, and by the next scan where nothing was seen", async () => {
     const made = await spoolBench();
-    const intake = desk();
-    await made.source.start(intake.intake.accept, info);
+    await made.source.start(desk().intake.accept, info);
     await made.clock.whenSleeping();
     await made.drop("a.ndjson", lines(1));
     expect(await made.next()).toBe("stored");
@@ -66,14 +60,11 @@ describe("a file dropped into the folder", () => {
   });
 
   it("is left alone until its writer has renamed it", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    for (const name of [".a", "b.tmp", "c.part"]) await writeFile(join(made.dir, name), lines(1));
-    await made.source.start(intake.intake.accept, info);
-    await made.clock.whenSleeping();
-    await made.source.stop();
+    const dir = await folder();
+    for (const name of [".a", "b.tmp", "c.part"]) await writeFile(join(dir, name), lines(1));
+    const { intake } = await life({}, { dir });
     expect(stored(intake)).toEqual([]);
-    expect(await filesIn(made.dir)).toEqual([".a", "b.tmp", "c.part", "done", "rejected"]);
+    expect(await filesIn(dir)).toEqual([".a", "b.tmp", "c.part", "done", "rejected"]);
   });
 
   it("is not followed when it is a link, opened when it is a pipe, or entered when it is a folder", async () => {
@@ -96,71 +87,41 @@ describe("a file dropped into the folder", () => {
   });
 
   it("goes after those whose names sort before it, and an empty one is done at once", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.drop(
-      "b",
-      lines(1, () => ({ id: "second" })),
-    );
-    await made.drop(
-      "a",
-      lines(1, () => ({ id: "first" })),
-    );
-    await made.drop("c", "");
-    await made.drop("d", "\n \r\n");
-    await made.source.start(intake.intake.accept, info);
-    for (let i = 0; i < 4; i++) expect(await made.next()).toBe("stored");
-    await made.source.stop();
+    const of = (id: string): string => lines(1, () => ({ id }));
+    const { intake, fates } = await life({ b: of("second"), a: of("first"), c: "", d: "\n \r\n" });
+    expect(fates).toEqual(["stored", "stored", "stored", "stored"]);
     expect(intake.told.map(({ id }) => id)).toEqual(["first", "second"]);
   });
 
   it("keeps its data byte for byte, with CRLF, a byte order mark and no newline at its end", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.drop(
-      "a",
-      '\u{feff}{"type":"deposit:paid","keyId":"k","data":{ "é":1.0 }}\r\n{"type":"a","keyId":"k","data":"\u{2028}"}',
-    );
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("stored");
+    const { intake } = await life({
+      a: '\u{feff}{"type":"deposit:paid","keyId":"k","data":{ "é":1.0 }}\r\n{"type":"a","keyId":"k","data":"\u{2028}"}',
+    });
     expect(intake.told.map(({ body }) => body.slice(body.indexOf('"data"')))).toEqual([
       '"data":{ "é":1.0 }}',
       '"data":"\u{2028}"}',
     ]);
-    await made.source.stop();
   });
 
   it("gets a name of its own in done/ when its name is taken there", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.source.start(intake.intake.accept, info);
-    const long = "é".repeat(120);
-    for (const name of ["a", "a", "a", "a", "a", "a", long]) {
-      await made.drop(name, lines(1));
-      expect(await made.next()).toBe("stored");
-    }
-    await made.source.stop();
-    const names = await filesIn(made.dir, "done");
+    const dir = await folder();
+    for (const name of ["a", "a", "a", "a", "a", "a", "é".repeat(120)]) await life({ [name]: lines(1) }, { dir });
+    const names = await filesIn(dir, "done");
     expect(names.slice(0, 6)).toEqual(["a", "a.1", "a.2", "a.3", "a.4", "a.5"]);
     expect(Buffer.byteLength(basename(names[6] ?? ""))).toBeLessThan(200);
   });
 
   it("waits, and is named, when its name is not UTF-8 and so cannot be opened", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await writeFile(Buffer.concat([Buffer.from(`${made.dir}/caf`), Buffer.from([0xe9])]), lines(1));
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("waits");
-    await made.clock.whenSleeping();
-    await made.source.stop();
-    expect(made.log.lines[0]).toMatchObject({ message: "a spool file waits", fields: { file: "caf\ufffd" } });
+    const dir = await folder();
+    await writeFile(Buffer.concat([Buffer.from(`${dir}/caf`), Buffer.from([0xe9])]), lines(1));
+    const { fates, log } = await life({}, { dir, fates: 1 });
+    expect(fates).toEqual(["waits"]);
+    expect(log.lines[0]).toMatchObject({ message: "a spool file waits", fields: { file: "caf\ufffd" } });
   });
 });
 
 describe("a file with mistakes", () => {
   it("is rejected as a whole with every mistake by its line, and nothing of it is stored", async () => {
-    const made = await spoolBench();
-    const intake = desk();
     const bad = Buffer.concat([
       Buffer.from(lines(2)),
       Buffer.from(`${JSON.stringify(paid({ type: "?", keyId: 7 }))}\n`),
@@ -168,43 +129,26 @@ describe("a file with mistakes", () => {
       Buffer.from(`\n${JSON.stringify(paid({ data: "x".repeat(600 * 1024) }))}\n{"a":1\n`),
       Buffer.from(lines(1)),
     ]);
-    await made.drop("bad.ndjson", bad);
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("refused");
-    await made.source.stop();
-    expect(stored(intake)).toEqual([]);
-    expect(await filesIn(made.dir, "rejected")).toEqual(["bad.ndjson", "bad.ndjson.errors.json"]);
-    const { errors, stored: ranges } = await report(made.dir, "bad.ndjson");
+    const { intake, fates, dir } = await life({ "bad.ndjson": bad });
+    expect([fates, stored(intake)]).toEqual([["refused"], []]);
+    expect(await filesIn(dir, "rejected")).toEqual(["bad.ndjson", "bad.ndjson.errors.json"]);
+    const { errors, stored: ranges } = await report(dir, "bad.ndjson");
     expect(ranges).toEqual([]);
-    expect(errors.map(({ line, field }) => [line, field])).toEqual([
-      [4, undefined],
-      [5, undefined],
-      [6, undefined],
-      [7, undefined],
+    expect(errors.map(({ line, field, message }) => [line, field ?? message])).toEqual([
+      [4, "is not valid UTF-8"],
+      [5, "is not valid JSON"],
+      [6, "is larger than 262144 bytes"],
+      [7, "is not valid JSON"],
       [3, "type"],
       [3, "keyId"],
     ]);
-    expect(errors.map(({ message }) => message).slice(0, 4)).toEqual([
-      "is not valid UTF-8",
-      "is not valid JSON",
-      "is larger than 262144 bytes",
-      "is not valid JSON",
-    ]);
-    expect(await readFile(join(made.dir, "rejected", "bad.ndjson"))).toEqual(bad);
+    expect(await readFile(join(dir, "rejected", "bad.ndjson"))).toEqual(bad);
   });
 
   it("that is longer than a batch keeps its good batches, and the report says which lines those are", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.drop(
-      "big",
-      lines(3_500, (i) => (i === 1_234 ? { type: "" } : {})),
-    );
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("refused");
-    await made.source.stop();
-    expect(stored(intake)).toHaveLength(2_500);
-    const { errors, stored: ranges } = await report(made.dir, "big");
+    const { intake, fates, dir } = await life({ big: lines(3_500, (i) => (i === 1_234 ? { type: "" } : {})) });
+    expect([fates, stored(intake).length]).toEqual([["refused"], 2_500]);
+    const { errors, stored: ranges } = await report(dir, "big");
     expect(ranges).toEqual([
       [1, 1_000],
       [2_001, 3_500],
@@ -213,18 +157,9 @@ describe("a file with mistakes", () => {
   });
 
   it("about ids used for something else names their lines", async () => {
-    const made = await spoolBench();
-    const intake = desk();
-    await made.drop(
-      "a",
-      lines(2, () => ({ id: "same" })),
-    );
-    await made.source.start(intake.intake.accept, info);
-    expect(await made.next()).toBe("refused");
-    await made.source.stop();
-    expect((await report(made.dir, "a")).errors).toMatchObject([
-      { line: 2, field: "id", code: "IDEMPOTENCY_MISMATCH" },
-    ]);
+    const { fates, dir } = await life({ a: lines(2, () => ({ id: "same" })) });
+    expect(fates).toEqual(["refused"]);
+    expect((await report(dir, "a")).errors).toMatchObject([{ line: 2, field: "id", code: "IDEMPOTENCY_MISMATCH" }]);
   });
 });
 

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach } from "vitest";
 import type { Metrics, PluginContext } from "../../core/ports/plugin.ts";
-import type { Source } from "../../core/ports/source.ts";
+import type { Accept, Source } from "../../core/ports/source.ts";
 import { spool } from "../../plugins/source/spool.ts";
 import { testClock, type TestClock } from "./clock.ts";
 import { context } from "./context.ts";
-import { paid, type Desk } from "./intake.ts";
+import { desk, paid, type Desk } from "./intake.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";
 import { shelf } from "./shelf.ts";
 
@@ -77,6 +77,38 @@ export async function spoolBench(
       return first === undefined ? new Promise((resolve) => void waiting.push(resolve)) : Promise.resolve(first);
     },
   };
+}
+
+/** A spool that has taken files in and is stopped, and the desk that stored them. */
+export interface SpoolLife extends SpoolBench {
+  readonly intake: Desk;
+  readonly fates: readonly Fate[];
+}
+
+interface LifeOptions {
+  readonly dir?: string;
+  readonly storage?: ReturnType<typeof shelf>;
+  readonly intake?: Desk;
+  /** As many fates as are waited for. @default one of each file */
+  readonly fates?: number;
+  /** In place of the desk's own. */
+  readonly accept?: Accept;
+}
+
+/** Drops the files, starts a spool, waits for their fates, and stops it. */
+export async function life(
+  files: Readonly<Record<string, string | Uint8Array>>,
+  given: LifeOptions = {},
+): Promise<SpoolLife> {
+  const made = await spoolBench(given);
+  const { intake = desk(), fates: count = Object.keys(files).length, accept = intake.intake.accept } = given;
+  for (const [name, text] of Object.entries(files)) await made.drop(name, text);
+  await made.source.start(accept, info);
+  const fates: Fate[] = [];
+  while (fates.length < count) fates.push(await made.next());
+  if (count === 0) await made.clock.whenSleeping();
+  await made.source.stop();
+  return { ...made, intake, fates };
 }
 
 export const info = { durability: "fsync" } as const;
