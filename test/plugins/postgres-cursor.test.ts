@@ -5,7 +5,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
-import { desk, paid } from "../support/intake.ts";
+import { desk, paid, type Desk } from "../support/intake.ts";
 import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { documented, polls, startPostgres, type PostgresServer } from "../support/postgres.ts";
@@ -52,6 +52,16 @@ async function bench(from: string, { storage = shelf(), ...given }: Given = {}) 
 const add = (name: string, ...events: readonly string[]) =>
   server.query(`INSERT INTO ${name} (event) SELECT unnest($1::text[])`, [events]);
 
+/** Adds the events, reads the table until the cursor is at a row, and stops. */
+async function readTo(id: string, name: string, { intake }: Desk, storage = shelf(), ...events: readonly string[]) {
+  const made = await bench(name, { storage });
+  await add(name, ...events);
+  await made.source.start(intake.accept, info);
+  await until(() => made.cursor()?.id === id);
+  await made.source.stop();
+  return made;
+}
+
 describe.skipIf(missing !== undefined)("fromPostgres with a cursor keeps the law of a source:", () => {
   describeLearning(async (given) => {
     const name = await table();
@@ -69,32 +79,18 @@ describe.skipIf(missing !== undefined)("fromPostgres with a cursor keeps the law
 
 describe.skipIf(missing !== undefined)("a table that is read with a cursor", () => {
   it("is not written to, and a restart goes on behind what is stored", async () => {
-    const name = await table();
-    const first = await bench(name);
-    const { intake, told } = desk();
-    await add(name, event(), "no JSON", event());
-    await first.source.start(intake.accept, info);
-    await until(() => first.cursor()?.id === "3");
-    await first.source.stop();
-    const second = await bench(name, { storage: first.storage });
-    await add(name, event());
-    await second.source.start(intake.accept, info);
-    await until(() => second.cursor()?.id === "4");
-    await second.source.stop();
-    expect(told.map(({ id }) => id)).toEqual([1, 3, 4].map((id) => `${name}-${id}`));
+    const [name, made] = [await table(), desk()];
+    const first = await readTo("3", name, made, shelf(), event(), "no JSON", event());
+    const second = await readTo("4", name, made, first.storage, event());
+    expect(made.told.map(({ id }) => id)).toEqual([1, 3, 4].map((id) => `${name}-${id}`));
     expect(first.log.lines).toMatchObject([{ message: "a message is set aside", fields: { name: `${name}-2` } }]);
     expect(second.metrics.counted.has("source_redelivered postgres")).toBe(false);
     expect(await server.query(`SELECT count(*)::int AS n FROM ${name}`)).toEqual([{ n: 4 }]);
   });
 
   it("keeps a row without a valid event with the reason, before it goes on behind it", async () => {
-    const name = await table();
-    const storage = shelf();
-    await using made = await bench(name, { storage });
-    const { intake, told } = desk();
-    await add(name, event(), '{"type":"no key"}', event());
-    await made.source.start(intake.accept, info);
-    await until(() => made.cursor()?.id === "3");
+    const [name, made] = [await table(), desk()];
+    const { storage } = await readTo("3", name, made, shelf(), event(), '{"type":"no key"}', event());
     const kept = [...storage.rows].filter(([key]) => key.startsWith("set-aside/postgres/"));
     expect(kept.map(([, text]) => JSON.parse(text) as object)).toMatchObject([
       {
@@ -102,7 +98,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
         payload: Buffer.from('{"type":"no key"}').toString("base64"),
       },
     ]);
-    expect(told.map(({ id }) => id)).toEqual([1, 3].map((id) => `${name}-${id}`));
+    expect(made.told.map(({ id }) => id)).toEqual([1, 3].map((id) => `${name}-${id}`));
   });
 
   it("is read again from a bad row that could not be kept, so that none is lost", async () => {
@@ -211,50 +207,31 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     ["is torn", (text: string) => text.slice(0, text.length / 2)],
     ["is JSON of another kind", () => "null"],
   ])("passes over nothing when its cursor %s, and says what to do", async (_, damage) => {
-    const name = await table();
-    const storage = shelf();
-    const { intake, told } = desk();
-    const first = await bench(name, { storage });
-    await add(name, event(), event());
-    await first.source.start(intake.accept, info);
-    await until(() => first.cursor()?.id === "2");
-    await first.source.stop();
+    const [name, made, storage] = [await table(), desk(), shelf()];
+    await readTo("2", name, made, storage, event(), event());
     await add(name, event(), event());
     const [key, text] = [`cursor:${name}`, storage.rows.get(`cursor:${name}`) ?? ""];
     expect(damage(text)).not.toBe(text);
     storage.rows.set(key, damage(text));
     const second = await bench(name, { storage });
-    await second.source.start(intake.accept, info);
+    await second.source.start(made.intake.accept, info);
     await until(() => second.source.readiness?.() !== undefined);
     expect(second.source.readiness?.()).toContain(`its place in ${name} is damaged`);
     await second.source.stop();
-    expect(told).toHaveLength(2);
+    expect(made.told).toHaveLength(2);
     // Once it is as it was, it goes on behind it.
     storage.rows.set(key, text);
-    const third = await bench(name, { storage });
-    await third.source.start(intake.accept, info);
-    await until(() => told.length === 4);
-    await third.source.stop();
+    await readTo("4", name, made, storage);
+    expect(made.told).toHaveLength(4);
   });
 
   it("goes on behind a cursor that version 0.1.0 has written", async () => {
-    const name = await table();
-    const storage = shelf();
-    const { intake, told } = desk();
-    const first = await bench(name, { storage });
-    await add(name, event(), event());
-    await first.source.start(intake.accept, info);
-    await until(() => first.cursor()?.id === "2");
-    await first.source.stop();
-    const { tx, id } = first.cursor() ?? {};
+    const [name, made, storage] = [await table(), desk(), shelf()];
+    const { tx, id } = (await readTo("2", name, made, storage, event(), event())).cursor() ?? {};
     storage.rows.set(`cursor:${name}`, JSON.stringify({ tx, id }));
-    await add(name, event());
-    const second = await bench(name, { storage });
-    await second.source.start(intake.accept, info);
-    await until(() => second.cursor()?.id === "3");
-    await second.source.stop();
-    expect(told.map((one) => one.id)).toEqual([1, 2, 3].map((n) => `${name}-${n}`));
-    expect(second.metrics.counted.has("source_redelivered postgres")).toBe(false);
+    const { metrics } = await readTo("3", name, made, storage, event());
+    expect(made.told.map((one) => one.id)).toEqual([1, 2, 3].map((n) => `${name}-${n}`));
+    expect(metrics.counted.has("source_redelivered postgres")).toBe(false);
   });
 
   it("is stored once and whole by a relay that is killed again and again", async () => {
