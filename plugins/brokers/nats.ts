@@ -86,5 +86,5 @@ export async function onNats(
   }
 }
 
-/** True when nobody has answered: no stream listens there. The client does not export the class. */
+/** Returns true when nobody has answered: no stream listens there. The client does not export the class. */
 export const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";

@@ -21,7 +21,7 @@ import {
 } from "./trace-context.ts";
 import type { OtlpSpan } from "./exporter.ts";
 
-export type Tracing = Required<Pick<Observer, "wrapAccept" | "wrapSend" | "attempted">>;
+type Tracing = Required<Pick<Observer, "wrapAccept" | "wrapSend" | "attempted">>;
 
 type Take = (span: OtlpSpan) => void;
 

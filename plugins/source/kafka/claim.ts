@@ -3,7 +3,7 @@ import type { Consumer, Message, MessagesStream } from "@platformatic/kafka";
 import type { RawMessage } from "../messages/message.ts";
 
 export type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
-export type BytesStream = MessagesStream<Buffer, Buffer, Buffer, Buffer>;
+type BytesStream = MessagesStream<Buffer, Buffer, Buffer, Buffer>;
 type Place = Pick<Message, "topic" | "partition" | "offset">;
 
 /** How far a partition is done: an offset may be committed when all messages before it are. */

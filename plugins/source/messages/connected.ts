@@ -24,7 +24,7 @@ export interface SessionLife {
 }
 
 /** Works until the source stops or the broker fails. It leaves nothing open. */
-export type Session = (life: SessionLife) => Promise<void>;
+type Session = (life: SessionLife) => Promise<void>;
 
 /** Parts of a source beside its sessions. */
 interface BesideSessions {

@@ -59,7 +59,7 @@ export class Intake<Message extends RawMessage> {
   readonly #options: IntakeOptions<Message>;
   readonly #source: string;
   readonly #bad: BadMessages;
-  readonly #window;
+  readonly #window: ReturnType<typeof createWindow>;
   readonly #room = new Waiters();
   readonly #stop = new AbortController();
   readonly #settling = new Set<Promise<unknown>>();

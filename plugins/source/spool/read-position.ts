@@ -9,20 +9,13 @@ import type { Log, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { TakenFile } from "./folder.ts";
 
 /** First and last line, both included. */
-export type ByteRange = readonly [first: number, last: number];
+export type LineRange = readonly [first: number, last: number];
 
-export interface ReadPosition {
-  /** Returns nothing when the note is damaged: repeats of the last day are known, and no line is lost. */
-  read(identity: string): Promise<readonly ByteRange[]>;
-  write(identity: string, stored: readonly ByteRange[], file: TakenFile): Promise<void>;
-  forget(identity: string): Promise<void>;
-  /** Forgets all other files, after `gone` was called for each: an earlier run moved them, or somebody removed them. */
-  keepOnly(identities: ReadonlySet<string>, gone: (file: TakenFile) => Promise<void>): Promise<void>;
-}
+export type ReadPosition = ReturnType<typeof createProgress>;
 
 /** The record of a file. The first version stored only its ranges, without a checksum. */
 interface Row {
-  readonly stored: readonly ByteRange[];
+  readonly stored: readonly LineRange[];
   readonly file?: TakenFile;
 }
 
@@ -34,7 +27,7 @@ const encodeRow = (row: Row): string => withChecksum(JSON.stringify(row).slice(1
 /** Returns `undefined` for a damaged row. */
 function decodeRow(text: string): Row | undefined {
   try {
-    if (text.startsWith("[")) return { stored: JSON.parse(text) as readonly ByteRange[] };
+    if (text.startsWith("[")) return { stored: JSON.parse(text) as readonly LineRange[] };
     const proven = verified(text, '{"stored":');
     return proven && (JSON.parse(proven.text) as Row);
   } catch {
@@ -42,7 +35,7 @@ function decodeRow(text: string): Row | undefined {
   }
 }
 
-export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Log, "warn">): ReadPosition {
+export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Log, "warn">) {
   const prefix = `${hash("sha256", dir, "hex").slice(0, 16)}:`;
 
   function damaged(key: string): undefined {
@@ -50,7 +43,8 @@ export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Lo
   }
 
   return {
-    async read(identity) {
+    /** Returns nothing when the note is damaged: repeats of the last day are known, and no line is lost. */
+    async read(identity: string): Promise<readonly LineRange[]> {
       const key = prefix + identity;
       try {
         const text = await storage.getItem(key);
@@ -61,10 +55,11 @@ export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Lo
         return [];
       }
     },
-    write: (identity, stored, file) =>
+    write: (identity: string, stored: readonly LineRange[], file: TakenFile) =>
       storage.commit([{ op: "put", key: prefix + identity, value: encodeRow({ stored, file }) }]),
-    forget: (identity) => storage.commit([{ op: "delete", key: prefix + identity }]),
-    async keepOnly(identities, forgotten) {
+    forget: (identity: string) => storage.commit([{ op: "delete", key: prefix + identity }]),
+    /** Forgets all other files, after `forgotten` was called for each: an earlier run moved them, or somebody removed them. */
+    async keepOnly(identities: ReadonlySet<string>, forgotten: (file: TakenFile) => Promise<void>): Promise<void> {
       let after: string | undefined;
       for (;;) {
         const page = await storage.range(prefix, { after, limit: PAGE });
@@ -81,11 +76,11 @@ export function createProgress(storage: ScopedStorage, dir: string, log: Pick<Lo
   };
 }
 
-export const covers = (stored: readonly ByteRange[], line: number): boolean =>
+export const covers = (stored: readonly LineRange[], line: number): boolean =>
   stored.some(([first, last]) => first <= line && line <= last);
 
 /** Adds a range at the end, joined with its neighbour where they touch. */
-export function withRange(stored: readonly ByteRange[], [first, last]: ByteRange): readonly ByteRange[] {
+export function withRange(stored: readonly LineRange[], [first, last]: LineRange): readonly LineRange[] {
   const before = stored.at(-1);
   return before !== undefined && before[1] === first - 1
     ? [...stored.slice(0, -1), [before[0], last]]

@@ -5,7 +5,7 @@ import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../cor
 import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
 import type { OpenedSpool } from "./folder.ts";
-import { covers, withRange, type ReadPosition, type ByteRange } from "./read-position.ts";
+import { covers, withRange, type ReadPosition, type LineRange } from "./read-position.ts";
 
 interface LineError {
   /** From 1; absent when the error concerns all lines of a batch. */
@@ -19,7 +19,7 @@ export type TakenIn =
   | { readonly kind: "stored"; readonly lines: number }
   | {
       readonly kind: "refused";
-      readonly stored: readonly ByteRange[];
+      readonly stored: readonly LineRange[];
       readonly errors: readonly LineError[];
       /** Errors beyond those listed. */
       readonly more: number;
