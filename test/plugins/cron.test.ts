@@ -44,6 +44,14 @@ async function ticking(options: Partial<CronOptions> = {}) {
   };
 }
 
+/** One whose ticks are stored by the relay's own publisher. */
+async function started(options: Partial<CronOptions> = {}) {
+  const made = await ticking(options);
+  const { intake, told } = desk();
+  await made.source.start(intake.accept, info);
+  return { ...made, told, [Symbol.asyncDispose]: () => made.source.stop() };
+}
+
 describe("cron() keeps the law of a source:", () => {
   const opened = new WeakMap<object, Awaited<ReturnType<typeof ticking>>>();
   const learned = ({ source, log }: Awaited<ReturnType<typeof ticking>>): Upstream => {
@@ -75,13 +83,10 @@ describe("cron() keeps the law of a source:", () => {
 
 describe("a tick", () => {
   it("becomes an event whose id and time are those of the tick", async () => {
-    const made = await ticking();
-    const { intake, told } = desk();
-    await made.source.start(intake.accept, info);
+    await using made = await started();
     await made.done("2026-03-01T07:00:00.123Z");
-    expect(told).toMatchObject([{ id: "report:due-2026-03-01T07:00:00Z", type: "report.due", keyId: "key_1" }]);
-    expect(told[0]?.body).toContain('"createdAt":"2026-03-01T07:00:00.000Z","data":{"a":1}}');
-    await made.source.stop();
+    expect(made.told).toMatchObject([{ id: "report:due-2026-03-01T07:00:00Z", type: "report.due", keyId: "key_1" }]);
+    expect(made.told[0]?.body).toContain('"createdAt":"2026-03-01T07:00:00.000Z","data":{"a":1}}');
   });
 
   it("is one event on several nodes, also where each makes another", async () => {
@@ -114,36 +119,31 @@ describe("a tick", () => {
   });
 
   it("may be none, and one whose function throws stops no other", async () => {
-    const made = await ticking({
+    await using made = await started({
       event: (at) => {
         if (at.getUTCDate() === 1) throw new Error("no data");
         if (at.getUTCDate() === 4) return Promise.reject(new Error("asked in vain")) as never;
         return at.getUTCDate() === 2 ? undefined : event;
       },
     });
-    const { intake, told } = desk();
-    await made.source.start(intake.accept, info);
     for (const day of ["01", "02", "04"]) made.tick(`2026-03-${day}T07:00:00Z`);
     await made.done("2026-03-03T07:00:00Z");
-    expect(told.map(({ id }) => id)).toEqual(["report:due-2026-03-03T07:00:00Z"]);
+    expect(made.told.map(({ id }) => id)).toEqual(["report:due-2026-03-03T07:00:00Z"]);
     expect(made.log.lines.map(({ fields }) => fields["error"])).toEqual([
       "no data",
       "event has returned a promise: it must return its result at once",
     ]);
-    await made.source.stop();
   });
 
   it("stops no other while its event is no JSON, however long that lasts", async () => {
     let data: unknown = 1n;
-    const made = await ticking({ event: () => ({ ...event, data }) });
-    const { intake, told } = desk();
-    await made.source.start(intake.accept, info);
+    const made = await started({ event: () => ({ ...event, data }) });
     for (let i = 0; i < 1_000; i++) made.tick(SEVEN);
     data = 1;
     made.tick("2026-03-02T07:00:00Z");
     expect(made.log.lines.filter(({ message }) => message.includes("dropped"))).toEqual([]);
     await made.source.stop();
-    expect(told).toHaveLength(1);
+    expect(made.told).toHaveLength(1);
   });
 
   it("comes from the schedule, each second where it says so", async () => {

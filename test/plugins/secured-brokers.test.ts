@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { connect as connectAmqp } from "amqplib";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { SourcePlugin, TransportPlugin } from "../../core/ports/plan.ts";
-import type { Reply } from "../../core/ports/transport.ts";
+import type { Transport } from "../../core/ports/transport.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
@@ -42,37 +42,24 @@ beforeAll(async () => {
 
 const event = JSON.stringify(paid({ id: "order-17" }));
 
-/** Starts the source, and resolves to the ids of what it stored, once there is something. */
-async function stored(plugin: SourcePlugin): Promise<readonly string[]> {
+/** Starts the source, and resolves to the ids of what it stored, or to why it has no upstream, whichever is first. */
+async function outcome(plugin: SourcePlugin): Promise<readonly string[] | string> {
   const { source, desk, until } = await openSource(plugin);
   await source.start(desk.intake.accept, { durability: "fsync" });
-  await until(() => desk.told.length > 0);
+  await until(() => desk.told.length > 0 || source.readiness?.() !== undefined);
+  const why = source.readiness?.();
   await source.stop();
-  return desk.told.map(({ id }) => id);
+  return why ?? desk.told.map(({ id }) => id);
 }
 
-/** Starts the source, and resolves to why it has no upstream. */
-async function refusal(plugin: SourcePlugin): Promise<string> {
-  const { source, desk, until } = await openSource(plugin);
-  await source.start(desk.intake.accept, { durability: "fsync" });
-  await until(() => source.readiness?.() !== undefined);
-  const why = source.readiness?.() as string;
-  await source.stop();
-  return why;
-}
-
-async function send(plugin: TransportPlugin, url: string): Promise<Reply> {
+/** Sets the transport up, sends, and resolves to what became of it. */
+async function sent(
+  plugin: TransportPlugin,
+  url: string,
+  settled: (transport: Transport) => Promise<unknown> = whenReady,
+): Promise<string> {
   const transport = await setUp(plugin);
-  await whenReady(transport);
-  const reply = await sendTo(transport, url);
-  await transport.dispose();
-  return reply;
-}
-
-/** Sets the transport up, and resolves to what became of a message that it cannot send. */
-async function unsent(plugin: TransportPlugin, url: string): Promise<string> {
-  const transport = await setUp(plugin);
-  await whenNotReady(transport);
+  await settled(transport);
   const reply = await sendTo(transport, url);
   await transport.dispose();
   return textOf(reply);
@@ -85,16 +72,16 @@ describe.skipIf(needs("postgres") !== undefined)("PostgreSQL with sslmode=verify
     await using server = await startPostgres({ secured: { ...pair, ca, password: PASSWORD } });
     await server.query(documented("outbox", "outbox"));
     await server.query("INSERT INTO outbox (event) VALUES ($1)", [event]);
-    expect(await stored(fromPostgres({ url: server.url }))).toEqual(["order-17"]);
+    expect(await outcome(fromPostgres({ url: server.url }))).toEqual(["order-17"]);
     const other = new URL(server.url);
     other.searchParams.set("sslrootcert", otherCaFile);
-    expect(await refusal(fromPostgres({ url: other.href }))).toMatch(UNTRUSTED);
+    expect(await outcome(fromPostgres({ url: other.href }))).toMatch(UNTRUSTED);
     other.searchParams.set("sslrootcert", files.caFile);
     other.password = "wrong";
-    expect(await refusal(fromPostgres({ url: other.href }))).toContain("password authentication failed");
+    expect(await outcome(fromPostgres({ url: other.href }))).toContain("password authentication failed");
     const plain = new URL(server.url);
     plain.search = "";
-    expect(await refusal(fromPostgres({ url: plain.href }))).toContain("no encryption");
+    expect(await outcome(fromPostgres({ url: plain.href }))).toContain("no encryption");
   });
 });
 
@@ -116,17 +103,19 @@ describe.skipIf(needs("rabbitmq") !== undefined)("RabbitMQ over amqps with a use
     await channel.bindQueue("orders", "deposits", "paid");
     channel.sendToQueue("orders", Buffer.from(event));
     await channel.waitForConfirms();
-    expect(await stored(fromAmqp({ url, queue: "orders", tls: { ca } }))).toEqual(["order-17"]);
-    expect(await refusal(fromAmqp({ url, queue: "orders", tls: { ca: otherCa } }))).toMatch(UNTRUSTED);
+    expect(await outcome(fromAmqp({ url, queue: "orders", tls: { ca } }))).toEqual(["order-17"]);
+    expect(await outcome(fromAmqp({ url, queue: "orders", tls: { ca: otherCa } }))).toMatch(UNTRUSTED);
     const wrong = url.replace(LOGIN, "relay:wrong");
-    expect(await refusal(fromAmqp({ url: wrong, queue: "orders", tls: { ca } }))).toContain("ACCESS");
+    expect(await outcome(fromAmqp({ url: wrong, queue: "orders", tls: { ca } }))).toContain("ACCESS");
 
     const to = "amqp://bus/deposits/paid";
-    expect(textOf(await send(toAmqp({ name: "bus", url, tls: { caFile } }), to))).toContain("200");
+    expect(await sent(toAmqp({ name: "bus", url, tls: { caFile } }), to)).toContain("200");
     const got = await channel.get("orders");
     expect(got === false ? undefined : got.properties.headers).toMatchObject({ "webhook-id": "evt_1" });
-    expect(await unsent(toAmqp({ name: "bus", url, tls: { caFile: otherCaFile } }), to)).toContain("bus is away");
-    expect(await unsent(toAmqp({ name: "bus", url: wrong, tls: { caFile } }), to)).toContain("bus is away");
+    expect(await sent(toAmqp({ name: "bus", url, tls: { caFile: otherCaFile } }), to, whenNotReady)).toContain(
+      "bus is away",
+    );
+    expect(await sent(toAmqp({ name: "bus", url: wrong, tls: { caFile } }), to, whenNotReady)).toContain("bus is away");
     await model.close();
   });
 });
