@@ -10,7 +10,7 @@ import { attemptId, deliveryId } from "../../../core/model/delivery.ts";
 import { ordinalTime } from "../../../core/model/ids.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { AcceptRequest } from "../../../core/ports/source.ts";
+import type { Accept, AcceptRequest } from "../../../core/ports/source.ts";
 import {
   childOf,
   derivedFrom,
@@ -29,25 +29,7 @@ export function createTracing(sampling: Sampling, clock: Clock, take: Take): Tra
   /** The publish span of each attempt that was sent, until `attempted` has read it. */
   const parents = new WeakMap<Attempt, SpanContext>();
   return {
-    wrapAccept: (accept) => async (request) => {
-      const span = publishSpan(request, sampling, clock, take);
-      try {
-        const accepted = await accept({ ...request, traceparent: traceparent(span.context) });
-        const one = accepted.length === 1 ? accepted[0] : undefined;
-        span.end({
-          "messaging.batch.message_count": accepted.length,
-          "messaging.message.id": one?.id,
-          "relay.event_type": one?.type,
-          "relay.key_id": one?.keyId,
-          "relay.duplicate": one?.duplicate,
-        });
-        return accepted;
-      } catch (error) {
-        const code = error instanceof Problem ? error.code : "fault";
-        span.end({ "error.type": code }, code);
-        throw error;
-      }
-    },
+    wrapAccept: (accept) => (request) => publishTraced(accept, request, sampling, clock, take),
 
     wrapSend: (send) => async (sub, loaded, turn, signal) => {
       const { traceparent: text, ordinal } = loaded.event;
@@ -114,35 +96,44 @@ export function createTracing(sampling: Sampling, clock: Clock, take: Take): Tra
   };
 }
 
-/** Begins the span of a publication. One that is not sampled is not taken. */
-function publishSpan(request: AcceptRequest, sampling: Sampling, clock: Clock, take: Take) {
+async function publishTraced(
+  accept: Accept,
+  request: AcceptRequest,
+  sampling: Sampling,
+  clock: Clock,
+  take: Take,
+): ReturnType<Accept> {
   const parent = request.traceparent === undefined ? undefined : parseTraceparent(request.traceparent);
   const context = childOf(parent, sampling);
   const [startedAt, began] = [clock.now(), clock.monotonic()];
-  return {
-    context,
-    end(more: OtlpSpan["attributes"], error?: string): void {
-      if (!context.sampled) return;
-      const endedAt = startedAt + clock.monotonic() - began;
-      const attributes = {
-        "messaging.system": "relay",
-        "messaging.operation.type": "send",
-        "relay.source": request.source,
-        "relay.request_id": request.requestId,
-        ...more,
-      };
-      take({
-        context,
-        parentId: parent?.spanId,
-        name: "publish",
-        kind: "server",
-        startedAt,
-        endedAt,
-        attributes,
-        error,
-      });
-    },
-  };
+  function end(more: OtlpSpan["attributes"], error?: string): void {
+    if (!context.sampled) return;
+    const endedAt = startedAt + clock.monotonic() - began;
+    const attributes = {
+      "messaging.system": "relay",
+      "messaging.operation.type": "send",
+      "relay.source": request.source,
+      "relay.request_id": request.requestId,
+      ...more,
+    };
+    take({ context, parentId: parent?.spanId, name: "publish", kind: "server", startedAt, endedAt, attributes, error });
+  }
+  try {
+    const accepted = await accept({ ...request, traceparent: traceparent(context) });
+    const one = accepted.length === 1 ? accepted[0] : undefined;
+    end({
+      "messaging.batch.message_count": accepted.length,
+      "messaging.message.id": one?.id,
+      "relay.event_type": one?.type,
+      "relay.key_id": one?.keyId,
+      "relay.duplicate": one?.duplicate,
+    });
+    return accepted;
+  } catch (error) {
+    const code = error instanceof Problem ? error.code : "fault";
+    end({ "error.type": code }, code);
+    throw error;
+  }
 }
 
 const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>
