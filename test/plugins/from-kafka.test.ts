@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Claim } from "../../plugins/source/kafka/claim.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
 import type { FromKafkaOptions } from "../../plugins/source/kafka/session.ts";
+import { topicsRead } from "../../plugins/source/kafka/topics.ts";
 import { desk as makeDesk, paid } from "../support/intake.ts";
 import { needsKafka } from "../support/kafka.ts";
 import { describeMessageSource, hasty, SEEN_MS } from "../support/message-laws.ts";
@@ -147,5 +148,15 @@ describe("the claim of a Kafka consumer", () => {
     over.begin(place);
     over.isOver = true;
     await over.end([place]);
+  });
+
+  it("notices a topic that was made again a moment ago, which the client still knows as it was", async () => {
+    const known = (id: string) => ({ topics: new Map([["a", { id, partitionsCount: 1 }]]) });
+    let [there, cached] = [known("11111111"), undefined as ReturnType<typeof known> | undefined];
+    const metadata = async ({ forceUpdate = false }) => (forceUpdate ? (cached = there) : (cached ??= there));
+    const read = await topicsRead({ metadata } as never, ["a"], "earliest");
+    await read.unlessMadeAgain();
+    there = known("22222222");
+    await expect(read.unlessMadeAgain()).rejects.toThrow("the topic a was made again");
   });
 });
