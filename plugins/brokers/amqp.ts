@@ -7,7 +7,7 @@ import { loadPackages } from "../../core/ports/optional-package.ts";
 export const AMQP_PACKAGES = ["amqplib"];
 export const AMQP_PROTOCOLS = ["amqp:", "amqps:"];
 
-interface AmqpBroker {
+export interface AmqpBroker {
   readonly connect: typeof amqpConnect;
   /** Where it is: the option, read and checked. */
   readonly url: string;

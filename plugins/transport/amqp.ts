@@ -26,7 +26,8 @@ export const toAmqp = (options: ToAmqpOptions): Plugin<"transport", Transport> =
     secrets: { url: options?.url },
     async open(options, context) {
       const { connect } = await loadAmqp("toAmqp");
-      const { openAmqp } = await import("./amqp/transport.ts");
-      return openAmqp(options, context, connect, checkedUrl("toAmqp", context.secret("url"), AMQP_PROTOCOLS, true));
+      const { AmqpBus } = await import("./amqp/transport.ts");
+      const url = checkedUrl("toAmqp", context.secret("url"), AMQP_PROTOCOLS, true);
+      return new AmqpBus(options, context, connect, url).connect();
     },
   });

@@ -27,7 +27,7 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
     secrets: { "sasl.password": options?.sasl?.password },
     async open(options, context) {
       const client = await loadKafka("toKafka");
-      const { openKafka } = await import("./kafka/transport.ts");
-      return openKafka(options, context, client);
+      const { KafkaBus } = await import("./kafka/transport.ts");
+      return new KafkaBus(options, context, client).connect();
     },
   });

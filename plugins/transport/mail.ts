@@ -6,11 +6,12 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { busPlugin } from "./buses/plugin.ts";
-import { ADDRESS, DOMAIN } from "./mail/address.ts";
+import { DOMAIN, LOCAL_PART } from "./mail/address.ts";
 import type { MailOptions } from "./mail/transport.ts";
 
 const PACKAGES = ["nodemailer"];
-const ALLOWED = new RegExp(`^(?:\\*|[A-Za-z0-9_][A-Za-z0-9._+-]{0,63})@${DOMAIN}$`);
+const ADDRESS = new RegExp(`^${LOCAL_PART}@${DOMAIN}$`);
+const ALLOWED = new RegExp(`^(?:\\*|${LOCAL_PART})@${DOMAIN}$`);
 
 const SERVER = must("must be smtp://host:port or smtps://host:port, without a login", (server) => {
   const url = typeof server === "string" && !/\s/.test(server) ? URL.parse(server) : null;
@@ -52,7 +53,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> =>
     secrets: { password: options?.password },
     async open(options, context) {
       const client = await loadPackages("toMail", PACKAGES, () => import("nodemailer"));
-      const { openMail } = await import("./mail/transport.ts");
-      return openMail(options, context, client.createTransport);
+      const { MailTransport } = await import("./mail/transport.ts");
+      return new MailTransport(options, context, client.createTransport);
     },
   });

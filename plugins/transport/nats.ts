@@ -28,7 +28,7 @@ export const toNats = (options: ToNatsOptions): Plugin<"transport", Transport> =
     secrets: natsSecrets(options),
     async open(options, context) {
       const library = await loadNats("toNats");
-      const { openNats } = await import("./nats/transport.ts");
-      return openNats(options, context, library);
+      const { NatsBus } = await import("./nats/transport.ts");
+      return new NatsBus(options, context, library).connect();
     },
   });

@@ -25,7 +25,7 @@ export const toRedisStream = (options: ToRedisStreamOptions): Plugin<"transport"
     secrets: { url: options?.url },
     async open(options, context) {
       const url = checkedUrl("toRedisStream", context.secret("url"), PROTOCOLS, true);
-      const { openRedisStream } = await import("./redis-stream/transport.ts");
-      return openRedisStream(options, context, url);
+      const { RedisStreamBus } = await import("./redis-stream/transport.ts");
+      return new RedisStreamBus(options, context, url).connect();
     },
   });

@@ -10,7 +10,7 @@ import {
 } from "../../plugins/transport/kafka/batches.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
 import type { ToKafkaOptions } from "../../plugins/transport/kafka/transport.ts";
-import { openKafka } from "../../plugins/transport/kafka/transport.ts";
+import { KafkaBus } from "../../plugins/transport/kafka/transport.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import {
   busBench,
@@ -175,7 +175,11 @@ it("says of a topic without enough replicas that it is away, and goes on with al
   const plugin = toKafka({ name: "bus", brokers: ["kafka:9092"] });
   const { log, said } = keptLog();
   const client = { Producer: Producer as never, findErrorBy };
-  const transport = openKafka({ name: "bus", brokers: ["kafka:9092"] }, busContext(plugin, { log }), client);
+  const transport = new KafkaBus(
+    { name: "bus", brokers: ["kafka:9092"] },
+    busContext(plugin, { log }),
+    client,
+  ).connect();
   await whenReady(transport);
   metadata = () => new Promise(() => {});
   for (let times = 0; times < 2; times++) {

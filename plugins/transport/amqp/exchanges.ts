@@ -42,26 +42,22 @@ export class Exchanges {
     try {
       const channel = await exchange.channel;
       await new Promise<void>((confirmed, failed) => {
-        const settle = (error: Error | null): void => {
-          if (error === null) return confirmed();
-          // A refusal is an event of the message; the end of a channel is another event, before or after it.
-          if (error.message === NACKED)
-            failed(new PublishRefused("the broker refused the message: a queue of it is full"));
-          else failed(exchange.closed === undefined ? error : new PublishRefused(exchange.closed));
-        };
         const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
         // No content type beside the header of that name: clients would hand on parsed JSON, not the bytes that are signed.
         const how = { mandatory: true, persistent: true, messageId, headers: { ...headers } };
-        channel.publish(name, routingKey, bytes, how, settle);
+        channel.publish(name, routingKey, bytes, how, (error: Error | null) =>
+          error === null ? confirmed() : failed(error),
+        );
       });
       // What comes back comes before the confirmation.
       const reason = exchange.returned.get(messageId);
       exchange.returned.delete(messageId);
       return reason;
     } catch (error) {
-      if (exchange.closed !== undefined && !(error instanceof PublishRefused))
-        throw new PublishRefused(exchange.closed);
-      throw error;
+      // A refusal is an event of the message; the end of a channel is another event, before or after it.
+      if ((error as Error).message === NACKED)
+        throw new PublishRefused("the broker refused the message: a queue of it is full");
+      throw exchange.closed === undefined ? error : new PublishRefused(exchange.closed);
     } finally {
       exchange.underWay--;
     }

@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { isoTime } from "../../../core/lib/time.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { syncFolderAsync } from "../../../core/ports/folder.ts";
+import { Grouped } from "../buses/grouped.ts";
 import { mendTail, SUFFIX } from "./tails.ts";
 
 export interface LineFileOptions {
@@ -13,13 +14,6 @@ export interface LineFileOptions {
   readonly clock: Clock;
 }
 
-interface Waiting {
-  readonly line: Buffer;
-  readonly dropped: () => boolean;
-  readonly resolve: (at: number) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** Bytes that are written and synced together, and never more than a file may have; one line alone may be larger. */
 const GROUP_BYTES = 4_194_304;
 const DAY_MS = 86_400_000;
@@ -27,8 +21,7 @@ const DAY_MS = 86_400_000;
 export class LineFile {
   readonly #file: string;
   readonly #options: LineFileOptions;
-  #waiting: Waiting[] = [];
-  #writing: Promise<void> | undefined;
+  readonly #lines: Grouped<Buffer, number>;
   #handle: FileHandle | undefined;
   #size = 0;
   /** The day, counted from 1970, that the file's lines are of. */
@@ -37,68 +30,40 @@ export class LineFile {
   constructor(path: string, options: LineFileOptions) {
     this.#file = join(options.dir, ...path.split("/")) + SUFFIX;
     this.#options = options;
+    this.#lines = new Grouped({
+      mostBytes: Math.min(GROUP_BYTES, options.maxBytes),
+      bytesOf: ({ length }) => length,
+      work: (lines) => this.#write(lines),
+    });
   }
 
   get busy(): boolean {
-    return this.#writing !== undefined;
+    return this.#lines.running !== undefined;
   }
 
+  /** Resolves to the byte at which the line begins once it is on the disk. @throws the error of the disk */
   append(line: Buffer, dropped: () => boolean): Promise<number> {
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    this.#waiting.push({ line, dropped, resolve, reject });
-    this.#writing ??= this.#write();
-    return promise;
+    return this.#lines.add(line, dropped);
   }
 
   /** Writes what waits, then closes the file. */
   async close(): Promise<void> {
-    await this.#writing;
+    await this.#lines.running;
     await this.#letGo();
   }
 
-  async #write(): Promise<void> {
-    // Gathers what this turn of the event loop adds.
-    await new Promise((turned) => setImmediate(turned));
-    while (this.#waiting.length > 0) await this.#writeGroup(this.#takeGroup());
-    // In the same step as the last check, so that no line comes in between and waits for the next one.
-    this.#writing = undefined;
-  }
-
-  #takeGroup(): Waiting[] {
-    const most = Math.min(GROUP_BYTES, this.#options.maxBytes);
-    let bytes = 0;
-    let count = 0;
-    for (const { line } of this.#waiting) {
-      bytes += line.length;
-      if (count > 0 && bytes > most) break;
-      count++;
-    }
-    const group = this.#waiting.slice(0, count);
-    this.#waiting = this.#waiting.slice(count);
-    return group.filter(({ dropped }) => !dropped());
-  }
-
-  /** Never rejects: the promise of each line settles with its own result. */
-  async #writeGroup(group: readonly Waiting[]): Promise<void> {
-    if (group.length === 0) return;
-    const bytes = Buffer.concat(group.map(({ line }) => line));
-    let at: number;
+  async #write(lines: readonly Buffer[]): Promise<readonly number[]> {
+    const bytes = Buffer.concat(lines);
     try {
       const handle = await this.#opened(bytes.length);
-      at = this.#size;
       await handle.appendFile(bytes);
       await handle.datasync();
-      this.#size += bytes.length;
     } catch (error) {
       // How much of it is on the disk is unknown. The next line opens the file again, which mends its end.
       await this.#letGo().catch(() => undefined);
-      for (const { reject } of group) reject(error);
-      return;
+      throw error;
     }
-    for (const { line, resolve } of group) {
-      resolve(at);
-      at += line.length;
-    }
+    return lines.map(({ length }) => (this.#size += length) - length);
   }
 
   async #opened(more: number): Promise<FileHandle> {

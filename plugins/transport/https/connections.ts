@@ -6,7 +6,7 @@ import type { connect as connectHttp2 } from "node:http2";
 import type { Socket } from "node:net";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 import { makeConnection, type ClientOptions } from "./client.ts";
-import type { Deadlines } from "./deadlines.ts";
+import type { Deadlines } from "../deadlines.ts";
 import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
 import type { ConnectionUser, Place, PooledConnection, OriginRoute } from "./pool.ts";
 import { Protocols } from "./protocols.ts";

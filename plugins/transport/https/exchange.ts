@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";
-import type { Deadlines, Timed } from "./deadlines.ts";
+import type { Deadlines, Timed } from "../deadlines.ts";
 import { failure, tooLong, unknownStatus } from "./failure.ts";
 import type { ConnectionUser, PooledConnection } from "./pool.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";

@@ -1,4 +1,6 @@
-/** Sends messages to topics in batches: what comes while a batch of a topic is under way goes with the next one. */
+/** Sends messages to topics in batches: topics do not wait for each other. */
+import { Grouped } from "../buses/grouped.ts";
+
 export interface OutgoingMessage {
   readonly topic: string;
   readonly key: Buffer;
@@ -15,13 +17,7 @@ export interface MessagePlace {
 /** The part of the client that batches need. Resolves when all replicas in sync have the messages. */
 export type SendBatch = (messages: OutgoingMessage[]) => Promise<readonly MessagePlace[]>;
 
-interface Waiting {
-  readonly message: OutgoingMessage;
-  /** Asked right before it is sent: true leaves it out. */
-  readonly dropped: () => boolean;
-  readonly resolve: (place: MessagePlace | undefined) => void;
-  readonly reject: (error: unknown) => void;
-}
+type Batch = Grouped<OutgoingMessage, MessagePlace | undefined>;
 
 /** A broker takes 1 MiB in a batch unless it is configured otherwise. A message alone may be larger. */
 const BATCH_BYTES = 524_288;
@@ -32,8 +28,8 @@ const FRAME_BYTES = 64;
 export class Batches {
   readonly #send: SendBatch;
   readonly #splits: (error: unknown) => boolean;
-  /** Waiting messages, by topic; a topic is here while a batch of it is under way. */
-  readonly #topics = new Map<string, Waiting[]>();
+  /** By topic, while a batch of it is under way. */
+  readonly #topics = new Map<string, Batch>();
 
   /** @param splits true for an error that one message may have brought on all others of its batch */
   constructor(send: SendBatch, splits: (error: unknown) => boolean) {
@@ -43,61 +39,30 @@ export class Batches {
 
   /**
    * Resolves when the message is acknowledged.
+   * @param dropped asked right before it is sent: true leaves it out
    * @throws what the client threw for the message alone, or for a batch that is not split; it may be there all the same
    */
   add(message: OutgoingMessage, dropped: () => boolean): Promise<MessagePlace | undefined> {
-    const { promise, resolve, reject } = Promise.withResolvers<MessagePlace | undefined>();
-    const one: Waiting = { message, dropped, resolve, reject };
-    const waiting = this.#topics.get(message.topic);
-    if (waiting === undefined) {
-      const begun = [one];
-      this.#topics.set(message.topic, begun);
-      void this.#run(message.topic, begun);
-    } else waiting.push(one);
-    return promise;
+    const { topic } = message;
+    const batch = this.#topics.get(topic) ?? this.#made(topic);
+    this.#topics.set(topic, batch);
+    return batch.add(message, dropped);
   }
 
-  /** Never rejects: the promise of each message settles with its own result. */
-  async #run(topic: string, waiting: Waiting[]): Promise<void> {
-    // Gathers what this turn of the event loop adds.
-    await new Promise((turned) => setImmediate(turned));
-    while (waiting.length > 0) {
-      await this.#sendOne(take(waiting));
-    }
-    this.#topics.delete(topic);
+  #made(topic: string): Batch {
+    return new Grouped({
+      mostBytes: BATCH_BYTES,
+      mostItems: BATCH_COUNT,
+      bytesOf,
+      work: async (messages) => {
+        const places = await this.#send([...messages]);
+        const first = places.length === 1 ? places[0] : undefined;
+        return messages.map((_, i) => first && { partition: first.partition, offset: first.offset + BigInt(i) });
+      },
+      splits: this.#splits,
+      idle: () => void this.#topics.delete(topic),
+    });
   }
-
-  /**
-   * Sends a batch. One that is refused is sent in halves, one after the other so that each key keeps its order, until the
-   * message that is refused stands alone: all others arrive.
-   */
-  async #sendOne(all: readonly Waiting[]): Promise<void> {
-    const batch = all.filter(({ dropped }) => !dropped());
-    if (batch.length === 0) return;
-    try {
-      const places = await this.#send(batch.map(({ message }) => message));
-      const first = places.length === 1 ? places[0] : undefined;
-      for (const [i, { resolve }] of batch.entries())
-        resolve(first && { partition: first.partition, offset: first.offset + BigInt(i) });
-    } catch (error) {
-      if (batch.length === 1 || !this.#splits(error)) return batch.forEach(({ reject }) => reject(error));
-      const half = Math.ceil(batch.length / 2);
-      await this.#sendOne(batch.slice(0, half));
-      await this.#sendOne(batch.slice(half));
-    }
-  }
-}
-
-function take(waiting: Waiting[]): Waiting[] {
-  let bytes = 0;
-  let count = 0;
-  for (const { message } of waiting) {
-    const more = bytesOf(message);
-    if (count > 0 && (bytes + more > BATCH_BYTES || count === BATCH_COUNT)) break;
-    bytes += more;
-    count++;
-  }
-  return waiting.splice(0, count);
 }
 
 function bytesOf({ key, value, headers }: OutgoingMessage): number {

@@ -3,14 +3,11 @@ import { unlessAborted } from "../../../core/lib/within.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { readTls } from "../../../core/ports/tls-files.ts";
-import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { firstOf, kafkaOptions } from "../../brokers/kafka.ts";
-import { busTransport } from "../buses/bus-transport.ts";
-import { destinations } from "../buses/destination.ts";
-import { BusFault } from "../buses/fault.ts";
-import { keepLink } from "../buses/link.ts";
+import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
-import { Sends } from "../buses/sends.ts";
+import type { Sending } from "../buses/sending.ts";
 import { Batches, type OutgoingMessage } from "./batches.ts";
 
 export interface ToKafkaOptions {
@@ -59,90 +56,87 @@ const TOPIC_IS_AWAY = [
   ...["NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "KAFKA_STORAGE_ERROR"],
 ];
 
-export function openKafka(
-  options: ToKafkaOptions,
-  context: PluginContext,
-  client: Pick<typeof import("@platformatic/kafka"), "Producer" | "findErrorBy">,
-): Transport {
-  const { clock, configDir, log } = context;
-  const { Producer, findErrorBy } = client;
-  const { name, key = "keyId" } = options;
-  const sends = new Sends(clock);
-  const topicFault = new BusFault(clock);
-  const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
-  const producer = new Producer({
-    ...kafkaOptions(context, options, readTls(`kafka:${name}`, options.tls, configDir)),
-    clientId: "relay",
-    acks: -1,
-    idempotent: true,
-    autocreateTopics: false,
-    connectTimeout: ANSWER_MS,
-    requestTimeout: ANSWER_MS,
-    timeout: ANSWER_MS,
-    // The client takes 0 and 1 of an idempotent producer for "without end".
-    retries: 2,
-    retryDelay: 100,
-  });
-  const answers = (error: Error, apiId: string): boolean => findErrorBy(error, "apiId", apiId) !== null;
-  const batches = new Batches(
-    async (messages) => (await producer.send({ messages })).offsets ?? [],
-    (error) => error instanceof Error && OF_ONE_MESSAGE.some((apiId) => answers(error, apiId)),
-  );
+type KafkaClient = Pick<typeof import("@platformatic/kafka"), "Producer" | "findErrorBy">;
 
-  /** Rejects when a send finds the brokers away: then they are asked until one answers, and nothing is sent meanwhile. */
-  let lost = Promise.withResolvers<never>();
-  const link = keepLink({ clock, log, system: "Kafka", name, lost: () => undefined }, async (signal, { up }) => {
+export class KafkaBus extends ConnectedBus {
+  readonly #key: string;
+  readonly #producer: InstanceType<KafkaClient["Producer"]>;
+  readonly #findErrorBy: KafkaClient["findErrorBy"];
+  readonly #batches: Batches;
+  /** Rejects when a send finds no broker: then they are asked until one answers, and nothing is sent meanwhile. */
+  #lost = Promise.withResolvers<never>();
+
+  constructor(options: ToKafkaOptions, context: PluginContext, { Producer, findErrorBy }: KafkaClient) {
+    const { name, key = "keyId", tls } = options;
+    super({ scheme: "kafka", name, system: "Kafka", takes: "messages", pattern: TOPIC, rule: RULE }, context);
+    this.#key = key;
+    this.#findErrorBy = findErrorBy;
+    this.#producer = new Producer({
+      ...kafkaOptions(context, options, readTls(`kafka:${name}`, tls, context.configDir)),
+      clientId: "relay",
+      acks: -1,
+      idempotent: true,
+      autocreateTopics: false,
+      connectTimeout: ANSWER_MS,
+      requestTimeout: ANSWER_MS,
+      timeout: ANSWER_MS,
+      // The client takes 0 and 1 of an idempotent producer for "without end".
+      retries: 2,
+      retryDelay: 100,
+    });
+    this.#batches = new Batches(
+      async (messages) => (await this.#producer.send({ messages })).offsets ?? [],
+      (error) => error instanceof Error && OF_ONE_MESSAGE.some((apiId) => this.#answers(error, apiId)),
+    );
+  }
+
+  protected async session(signal: AbortSignal, up: () => void): Promise<void> {
     try {
-      await unlessAborted(signal, producer.metadata({ topics: [], forceUpdate: true }));
+      await unlessAborted(signal, this.#producer.metadata({ topics: [], forceUpdate: true }));
     } catch (error) {
       throw firstOf(error);
     }
-    lost = Promise.withResolvers<never>();
+    this.#lost = Promise.withResolvers<never>();
     up();
-    await unlessAborted(signal, lost.promise);
-  });
-  function away(error: unknown): Reply {
-    lost.reject(firstOf(error));
-    return unavailable(name);
+    await unlessAborted(signal, this.#lost.promise);
   }
 
-  const failed = (error: unknown): Reply => {
+  /** The client answers all that it was given, also once it has found no broker. */
+  protected override endSends(): void {}
+
+  protected async publish(
+    [topic = ""]: readonly string[],
+    request: TransportRequest,
+    sending: Sending,
+  ): Promise<Reply> {
+    // Refused at once, so that no batch waits for its deadline while it is known that there is no broker.
+    if (!this.up) return unavailable(this.name);
+    const place = await this.#batches.add(messageOf(topic, this.#key, request), () => sending.ended);
+    const where = place && `, partition ${place.partition}, offset ${place.offset}`;
+    return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
+  }
+
+  protected failed(error: unknown): Reply {
     if (error instanceof Error) {
       // The client itself finds that there is no such topic.
       if ((error as { readonly code?: string }).code === "PLT_KFK_USER") return refusedBy(error.message);
-      for (const [apiId, words] of Object.entries(REFUSALS)) {
-        if (answers(error, apiId)) return refused(`${words} (${apiId})`);
-      }
-      const why = TOPIC_IS_AWAY.find((apiId) => answers(error, apiId));
-      if (why !== undefined) {
-        if (topicFault.note(`takes nothing for a topic (${why})`))
-          log.warn("Kafka takes no messages", { transport: name, error: String(error) });
-        return unavailable(name);
-      }
+      for (const [apiId, words] of Object.entries(REFUSALS))
+        if (this.#answers(error, apiId)) return refused(`${words} (${apiId})`);
+      const why = TOPIC_IS_AWAY.find((apiId) => this.#answers(error, apiId));
+      if (why !== undefined) return this.takesNothing(`takes nothing for a topic (${why})`, error);
     }
-    return away(error);
-  };
+    this.#lost.reject(firstOf(error));
+    return unavailable(this.name);
+  }
 
-  return busTransport({
-    scheme: "kafka",
-    name,
-    destination,
-    sends,
-    readiness: () => (link.up ? topicFault.words() : "is not connected"),
-    async publish([topic = ""], request, sending) {
-      // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
-      if (!link.up) return unavailable(name);
-      const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
-      topicFault.clear();
-      const where = place && `, partition ${place.partition}, offset ${place.offset}`;
-      return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
-    },
-    failed,
-    async close() {
-      await link.close();
-      await producer.close(true).catch(() => undefined);
-    },
-  });
+  protected override async close(): Promise<void> {
+    await super.close();
+    await this.#producer.close(true).catch(() => undefined);
+  }
+
+  #answers(error: Error, apiId: string): boolean {
+    return this.#findErrorBy(error, "apiId", apiId) !== null;
+  }
 }
 
 function messageOf(topic: string, path: string, request: TransportRequest): OutgoingMessage {

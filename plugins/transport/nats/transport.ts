@@ -1,18 +1,14 @@
 /** The transport behind `toNats()`, loaded only where a config names it. */
-import { unlessAborted } from "../../../core/lib/within.ts";
-import type { TlsFiles } from "../../../core/ports/tls-files.ts";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
-import type { MsgHdrs } from "@nats-io/transport-node";
+import type { MsgHdrs, NodeConnectionOptions } from "@nats-io/transport-node";
+import { unlessAborted } from "../../../core/lib/within.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import type { TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { isUnanswered, natsOptions, onNats, type NatsLibrary } from "../../brokers/nats.ts";
-import { busTransport } from "../buses/bus-transport.ts";
-import { destinations } from "../buses/destination.ts";
-import { BusFault } from "../buses/fault.ts";
-import { keepLink } from "../buses/link.ts";
+import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
-import { Sends } from "../buses/sends.ts";
 
 export interface ToNatsOptions {
   /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
@@ -46,84 +42,76 @@ const CONNECTING = {
   noAsyncTraces: true,
 };
 
-export function openNats(options: ToNatsOptions, context: PluginContext, nats: NatsLibrary): Transport {
-  const { clock, log } = context;
-  const { name } = options;
-  const sends = new Sends(clock);
-  const fault = new BusFault(clock);
-  const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
-  let stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
-  const connecting = { ...natsOptions(context, options, nats, `nats:${name}`), ...CONNECTING };
-  const lost = (): void => sends.endAll(unavailable(name));
-  const link = keepLink({ clock, log, system: "NATS", name, lost }, (signal, { up, down }) =>
-    onNats(nats.connect(connecting), clock, signal, async (connection, closed) => {
+export class NatsBus extends ConnectedBus {
+  readonly #nats: NatsLibrary;
+  readonly #connecting: NodeConnectionOptions;
+  #stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
+
+  constructor(options: ToNatsOptions, context: PluginContext, nats: NatsLibrary) {
+    const { name } = options;
+    super({ scheme: "nats", name, system: "NATS", takes: "messages", pattern: SUBJECT, rule: RULE }, context);
+    this.#nats = nats;
+    this.#connecting = { ...natsOptions(context, options, nats, `nats:${name}`), ...CONNECTING };
+  }
+
+  protected session(signal: AbortSignal, up: () => void): Promise<void> {
+    const nats = this.#nats;
+    return onNats(nats.connect(this.#connecting), this.clock, signal, async (connection, closed) => {
       const manager = nats.jetstreamManager(connection, { checkAPI: false });
       manager.catch(() => undefined);
-      stream = { client: nats.jetstream(connection), manager };
+      this.#stream = { client: nats.jetstream(connection), manager };
       up();
       void (async () => {
         for await (const { type } of connection.status()) {
-          if (type === "disconnect") down("it was lost");
+          if (type === "disconnect") this.down("it was lost");
           if (type === "reconnect") up();
         }
       })();
       await unlessAborted(signal, closed);
-    }),
-  );
+    });
+  }
 
-  const away = (words: string): Reply => {
-    if (fault.note(words)) log.warn("NATS takes no messages", { transport: name, error: words });
-    return unavailable(name);
-  };
+  protected async publish([subject = ""]: readonly string[], request: TransportRequest): Promise<Reply> {
+    if (!this.up || this.#stream === undefined) return unavailable(this.name);
+    const { body, messageId, timeoutMs } = request;
+    const { client, manager } = this.#stream;
+    // The deadline of the send comes first: its reply says more.
+    const how = { msgID: messageId, headers: headersOf(request, this.#nats.headers()), timeout: timeoutMs + 1_000 };
+    try {
+      const { stream, seq, duplicate } = await client.publish(subject, body, how);
+      return confirmed(`stream ${stream}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
+    } catch (error) {
+      if (isUnanswered(error)) return await this.#unanswered(subject, manager);
+      if (error instanceof this.#nats.errors.TimeoutError) return timedOut(timeoutMs);
+      throw error;
+    }
+  }
 
   /** Nobody answered: either no stream takes the subject, or JetStream is not there. */
-  async function unanswered(subject: string, manager: Promise<JetStreamManager>): Promise<Reply> {
+  async #unanswered(subject: string, manager: Promise<JetStreamManager>): Promise<Reply> {
     try {
       await (await manager).streams.find(subject);
     } catch (error) {
-      if (isUnanswered(error) || error instanceof nats.errors.TimeoutError) return away("JetStream does not answer");
-      return refused(`no stream takes the subject ${subject}`);
+      const silent = isUnanswered(error) || error instanceof this.#nats.errors.TimeoutError;
+      return silent
+        ? this.takesNothing("JetStream does not answer")
+        : refused(`no stream takes the subject ${subject}`);
     }
-    return away("a stream has no leader");
+    return this.takesNothing("a stream has no leader");
   }
 
-  const failed = (error: unknown): Reply => {
-    if (error instanceof nats.JetStreamApiError) {
+  protected failed(error: unknown): Reply {
+    const { errors, JetStreamApiError } = this.#nats;
+    if (error instanceof JetStreamApiError) {
       const { code, status, message } = error;
-      return status === 503 && code !== STREAM_IS_FULL ? away(message) : refusedBy(message);
+      return status === 503 && code !== STREAM_IS_FULL ? this.takesNothing(message) : refusedBy(message);
     }
     const { cause = error } = error as Error;
-    if (cause instanceof nats.errors.PermissionViolationError)
+    if (cause instanceof errors.PermissionViolationError)
       return refused(`the relay may not publish to the subject ${cause.subject}`);
-    if (cause instanceof nats.errors.InvalidArgumentError) return refusedBy(cause.message);
-    return unavailable(name);
-  };
-
-  return busTransport({
-    scheme: "nats",
-    name,
-    destination,
-    sends,
-    readiness: () => (link.up ? fault.words() : "is not connected"),
-    async publish([subject = ""], request) {
-      if (!link.up || stream === undefined) return unavailable(name);
-      const { body, messageId, timeoutMs } = request;
-      const { client, manager } = stream;
-      // The deadline of the send comes first: its reply says more.
-      const how = { msgID: messageId, headers: headersOf(request, nats.headers()), timeout: timeoutMs + 1_000 };
-      try {
-        const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
-        fault.clear();
-        return confirmed(`stream ${taken}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
-      } catch (error) {
-        if (isUnanswered(error)) return await unanswered(subject, manager);
-        if (error instanceof nats.errors.TimeoutError) return timedOut(timeoutMs);
-        throw error;
-      }
-    },
-    failed,
-    close: () => link.close(),
-  });
+    if (cause instanceof errors.InvalidArgumentError) return refusedBy(cause.message);
+    return unavailable(this.name);
+  }
 }
 
 function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {

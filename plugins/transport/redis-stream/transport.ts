@@ -1,17 +1,13 @@
 /** The transport behind `toRedisStream()`, loaded only where a config names it. */
-import { unlessAborted } from "../../../core/lib/within.ts";
-import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
-import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { Redis } from "ioredis";
+import { unlessAborted } from "../../../core/lib/within.ts";
+import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
+import { readTls, type TlsFiles } from "../../../core/ports/tls-files.ts";
+import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { redisClient, type RedisFault } from "../../brokers/redis.ts";
-import { busTransport } from "../buses/bus-transport.ts";
-import { destinations } from "../buses/destination.ts";
-import { BusFault } from "../buses/fault.ts";
-import { keepLink } from "../buses/link.ts";
+import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refusedBy, unavailable } from "../buses/replies.ts";
-import { Sends } from "../buses/sends.ts";
 
 export interface ToRedisStreamOptions {
   /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
@@ -34,71 +30,62 @@ const SILENT_MS = 5_000;
 const LATER =
   /^(?:LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|OOM|BUSY|NOAUTH|WRONGPASS|UNKILLABLE)\b/;
 
-/** @param url where Redis is: the option, read and checked */
-export function openRedisStream(
-  options: ToRedisStreamOptions,
-  { clock, configDir, log }: PluginContext,
-  url: string,
-): Transport {
-  const { name, maxLen } = options;
-  const tls = readTls(`redis-stream:${name}`, options.tls, configDir);
-  const sends = new Sends(clock);
-  const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
-  let client: Redis | undefined;
-  /** Whether the server does not have the database of the URL. */
-  let noDatabase = false;
-  const lost = (): void => sends.endAll(unavailable(name));
-  const link = keepLink({ clock, log, system: "Redis", name, lost }, async (signal, { up }) => {
+export class RedisStreamBus extends ConnectedBus {
+  readonly #url: string;
+  readonly #tls: ReturnType<typeof readTls>;
+  /** Bounds the stream that an entry is added to. */
+  readonly #trim: readonly (string | number)[];
+  #client: Redis | undefined;
+  /** True when the server does not have the database of the URL. */
+  #noDatabase = false;
+
+  /** @param url where Redis is: the option, read and checked */
+  constructor({ name, maxLen, tls }: ToRedisStreamOptions, context: PluginContext, url: string) {
+    super({ scheme: "redis-stream", name, system: "Redis", takes: "entries", pattern: STREAM, rule: RULE }, context);
+    this.#url = url;
+    this.#tls = readTls(`redis-stream:${name}`, tls, context.configDir);
+    this.#trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
+  }
+
+  override readiness(): string | undefined {
+    return !this.up && this.#noDatabase ? "does not have the database of the url" : super.readiness();
+  }
+
+  protected async session(signal: AbortSignal, up: () => void): Promise<void> {
     const faults: RedisFault[] = [];
-    const opened = redisClient(url, tls, SILENT_MS, (error) => void faults.push(error));
-    const ended = new Promise<void>((resolve) => opened.once("end", resolve));
+    const client = redisClient(this.#url, this.#tls, SILENT_MS, (error) => void faults.push(error));
+    const ended = new Promise<void>((resolve) => client.once("end", resolve));
     try {
-      await unlessAborted(signal, opened.connect());
+      await unlessAborted(signal, client.connect());
       if (signal.aborted) return;
       // A client whose database is not there goes on in database 0, and only reports that.
       if (faults.length > 0) throw new Error("the connection is not as it should be");
-      client = opened;
+      this.#client = client;
       up();
       await unlessAborted(signal, ended);
       throw new Error("it was lost");
     } catch (error) {
       throw faults[0] ?? error;
     } finally {
-      noDatabase = faults[0]?.command?.name === "select";
-      opened.disconnect();
+      this.#noDatabase = faults[0]?.command?.name === "select";
+      client.disconnect();
     }
-  });
+  }
 
-  const fault = new BusFault(clock);
-  const failed = (error: unknown): Reply => {
+  protected async publish([stream = ""]: readonly string[], request: TransportRequest): Promise<Reply> {
+    if (!this.up || this.#client === undefined) return unavailable(this.name);
+    const id = await this.#client.call("XADD", stream, ...this.#trim, "*", ...fieldsOf(request));
+    return confirmed(`stream ${stream}, entry ${String(id)}`);
+  }
+
+  protected failed(error: unknown): Reply {
     const { name: kind, message } = error as Error;
     // Anything else is the connection's: closed, or never there.
-    if (kind !== "ReplyError") return unavailable(name);
-    if (!LATER.test(message)) return refusedBy(message);
-    if (fault.note(`takes nothing (${message.split(" ", 1)[0]})`))
-      log.warn("Redis takes no entries", { transport: name, error: message });
-    return unavailable(name);
-  };
-
-  return busTransport({
-    scheme: "redis-stream",
-    name,
-    destination,
-    sends,
-    readiness() {
-      if (!link.up) return noDatabase ? "does not have the database of the url" : "is not connected";
-      return fault.words();
-    },
-    async publish([stream = ""], request) {
-      if (!link.up || client === undefined) return unavailable(name);
-      const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
-      const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
-      fault.clear();
-      return confirmed(`stream ${stream}, entry ${String(id)}`);
-    },
-    failed,
-    close: () => link.close(),
-  });
+    if (kind !== "ReplyError") return unavailable(this.name);
+    return LATER.test(message)
+      ? this.takesNothing(`takes nothing (${message.split(" ", 1)[0]})`, message)
+      : refusedBy(message);
+  }
 }
 
 /** The headers and the body. A subscriber's own header `event` would stand beside the body, so it is left out. */
