@@ -1,7 +1,6 @@
 /** The Kafka transport against a real broker where KAFKA_HOME has one; how it batches, and its options, everywhere. */
-import { Admin, Consumer, findErrorBy, MultipleErrors, ProtocolError } from "@platformatic/kafka";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Transport } from "../../core/ports/transport.ts";
+import { findErrorBy, MultipleErrors, ProtocolError } from "@platformatic/kafka";
+import { describe, expect, it } from "vitest";
 import {
   Batches,
   type OutgoingMessage,
@@ -9,111 +8,23 @@ import {
   type SendBatch,
 } from "../../plugins/transport/kafka/batches.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
-import type { ToKafkaOptions } from "../../plugins/transport/kafka/transport.ts";
 import { KafkaBus } from "../../plugins/transport/kafka/transport.ts";
-import { describeTransport, type FarRequest } from "../conformance/transport.ts";
-import {
-  busBench,
-  busContext,
-  keptLog,
-  NO_BUS_CAN,
-  sendTo,
-  setUp,
-  textOf,
-  whenNotReady,
-  whenReady,
-} from "../support/bus-bench.ts";
-import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
-import { until } from "../support/until.ts";
-import { freePort } from "../../tools/free-port.ts";
+import { busContext, keptLog, sendTo, textOf, whenReady } from "../support/bus-bench.ts";
+import { describeBus } from "../support/bus-laws.ts";
+import { kafkaBus } from "../support/buses/kafka.ts";
 
-const missing = needsKafka();
-
-describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skipped: ${missing})` : ""}`, () => {
-  let kafka: KafkaServer;
-  let count = 0;
-  const opened: Transport[] = [];
-
-  beforeAll(async () => {
-    kafka = await startKafka();
-    await topics("deposits", "keyed", "killed");
-  });
-  afterAll(async () => {
-    await Promise.all(opened.map((transport) => transport.dispose()));
-    await kafka[Symbol.asyncDispose]();
-  });
-
-  async function topics(...names: readonly string[]): Promise<void> {
-    const admin = new Admin({ clientId: "test", bootstrapBrokers: [kafka.broker] });
-    await admin.createTopics({ topics: [...names], partitions: 4, replicas: 1 });
-    await admin.close();
-  }
-
-  const open = async (more: Partial<ToKafkaOptions> = {}): Promise<Transport> => {
-    const transport = await setUp(toKafka({ name: "bus", brokers: [kafka.broker], ...more }));
-    opened.push(transport);
-    await whenReady(transport);
-    return transport;
-  };
-
-  interface Found extends FarRequest {
-    readonly key: string;
-    readonly partition: number;
-  }
-
-  /** The first messages of a topic. */
-  async function messages(topic: string, least: number): Promise<readonly Found[]> {
-    const consumer = new Consumer({ groupId: `test-${++count}`, clientId: "test", bootstrapBrokers: [kafka.broker] });
-    const found: Found[] = [];
-    const stream = await consumer.consume({ topics: [topic], mode: "earliest", autocommit: false });
-    for await (const { key, value, headers, partition } of stream) {
-      const named = Object.fromEntries([...headers].map(([name, text]) => [String(name), String(text)]));
-      found.push({ key: String(key), body: value, headers: named, partition });
-      if (found.length >= least) break;
-    }
-    await consumer.close(true);
-    return found;
-  }
-
-  describe("the law of transports", () => {
-    describeTransport(it, {
-      cannot: {
-        ...NO_BUS_CAN,
-        hang: "a broker tells its clients its own address, so that they pass by what stands between",
-      },
-      async open() {
-        const topic = `law-${++count}`;
-        await topics(topic);
-        const bench = await busBench({
-          port: kafka.port,
-          plugin: () => toKafka({ name: "bus", brokers: [kafka.broker] }),
-          url: `kafka://bus/${topic}`,
-          nowhere: "kafka://bus/no-such-topic",
-          read: () => Promise.resolve([]),
-        });
-        return { ...bench, arrived: (least) => messages(topic, least) };
-      },
-    });
-  });
-
-  it("sends the body with the headers as they are and the message id, keyed by the API key", async () => {
-    const transport = await open();
-    const headers = { "Content-Type": "application/json", "webhook-signature": "v1,abc=" };
-    const reply = await sendTo(transport, "kafka://bus/deposits", { headers, messageId: "dlv_1" });
-    expect(textOf(reply)).toMatch(/^200 topic deposits, partition \d, offset 0$/);
-    const [message] = await messages("deposits", 1);
-    expect(message).toMatchObject({ key: "key_1", headers: { ...headers, messageId: "dlv_1" } });
-    expect(Buffer.from(message?.body ?? "").toString()).toBe('{"id":"evt_1","keyId":"key_1","data":{"n":1}}');
-  });
+describeBus(kafkaBus, (stage) => {
+  const { open } = stage;
 
   it("keys by a value of the event, and keeps the order of a key", async () => {
     const transport = await open({ key: "data.customer.id" });
+    const url = await stage.far.destination("keyed");
     const bodies = Array.from({ length: 60 }, (_, n) =>
       Buffer.from(JSON.stringify({ n, data: n === 0 ? {} : { customer: { id: n % 6 } } })),
     );
-    const replies = await Promise.all(bodies.map((body) => sendTo(transport, "kafka://bus/keyed", { body })));
+    const replies = await Promise.all(bodies.map((body) => sendTo(transport, url, { body })));
     for (const reply of replies) expect(textOf(reply)).toMatch(/^200 topic keyed/);
-    const found = await messages("keyed", 60);
+    const found = await stage.far.arrived(url, 60);
     const byKey = Map.groupBy(found, ({ key }) => key);
     expect([...byKey.keys()].sort()).toEqual(["0", "1", "2", "3", "4", "5", "key_1"]);
     for (const [, those] of byKey) {
@@ -123,42 +34,13 @@ describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skippe
     }
   });
 
-  it("says of a topic that is not there, or a message too large, that it will not do", async () => {
+  it("says of a message too large that it will not do", async () => {
     const transport = await open();
-    expect(textOf(await sendTo(transport, "kafka://bus/nowhere"))).toBe("error Unknown topic nowhere.");
-    const large = await sendTo(transport, "kafka://bus/deposits", { body: Buffer.alloc(2_000_000) });
+    const url = await stage.far.destination("large");
+    const large = await sendTo(transport, url, { body: Buffer.alloc(2_000_000) });
     expect(textOf(large)).toMatch(/^error the message is larger than the topic takes/);
     expect(transport.readiness?.()).toBeUndefined();
   });
-
-  it("is away while the broker is killed, ends what is under way, comes back by itself, and says both", async () => {
-    const { log, said } = keptLog();
-    const transport = await setUp(toKafka({ name: "bus", brokers: [kafka.broker] }), { log });
-    opened.push(transport);
-    await whenReady(transport);
-    await sendTo(transport, "kafka://bus/killed");
-    kafka.pause();
-    const sending = sendTo(transport, "kafka://bus/killed");
-    await kafka.kill();
-    expect(textOf(await sending)).toBe("unavailable the connection bus is away");
-    expect(await whenNotReady(transport)).toBe("is not connected");
-    await kafka.start();
-    await whenReady(transport);
-    expect(textOf(await sendTo(transport, "kafka://bus/killed"))).toMatch(/^200/);
-    expect(said).toContain("warn a connection to Kafka failed");
-    expect(said.filter((line) => line === "info the connection to Kafka is there again")).toHaveLength(1);
-    expect(said.at(-1)).toBe("info the connection to Kafka is there again");
-  });
-});
-
-it("starts without a broker, and says so", async () => {
-  const { log, said } = keptLog();
-  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }), { log });
-  expect(transport.readiness?.()).toBe("is not connected");
-  expect(await sendTo(transport, "kafka://bus/a")).toMatchObject({ kind: "unavailable" });
-  await until(() => said.length > 0);
-  expect(said).toEqual(["warn a connection to Kafka failed"]);
-  await transport.dispose();
 });
 
 it("says of a topic without enough replicas that it is away, and goes on with all others", async () => {
@@ -298,26 +180,4 @@ describe("batches", () => {
     sent[1]?.answer.resolve([]);
     expect(await next).toBeUndefined();
   });
-});
-
-it("takes a topic for a URL, and none that Kafka keeps for itself", async () => {
-  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }));
-  for (const good of ["deposits", "a.b_c-D0"])
-    expect(await transport.problems?.(`kafka://bus/${good}`), good).toBeUndefined();
-  for (const bad of ["", "__consumer_offsets", "a/b", "a b", ".", "..", "x".repeat(250)])
-    expect(await transport.problems?.(`kafka://bus/${bad}`), bad).toMatch(/^must be kafka:\/\/bus\/ and a topic/);
-  await transport.dispose();
-});
-
-it("judges its options before the start", () => {
-  const paths = (options: object) => toKafka(options as ToKafkaOptions).problems?.map(({ path }) => path);
-  const sasl = { mechanism: "PLAIN", username: "relay", password: { secretFrom: { env: "P" } } };
-  expect(paths({ name: "bus", brokers: ["a:9092"], key: "data.customer.id", sasl })).toEqual([]);
-  expect(paths({ name: "bus", brokers: "a:9092", key: "id", sasl: { mechanism: "X" } })).toEqual([
-    "brokers",
-    "key",
-    "sasl.mechanism",
-    "sasl.username",
-    "sasl.password",
-  ]);
 });

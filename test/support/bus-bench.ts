@@ -1,11 +1,9 @@
-/** What tests of bus transports share: a request to send, the context of a plug-in with its secrets, and a bench for the law. */
+/** What tests of bus transports share: a request to send, and the context of a plug-in with its secrets. */
 import type { Log, PluginContext } from "../../core/ports/plugin.ts";
 import type { TransportPlugin } from "../../core/ports/plan.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import type { Ability, FarRequest, TransportBench } from "../conformance/transport.ts";
 import { pluginContext } from "./plugin-context.ts";
-import { tcpShim, type TcpShim } from "./tcp-shim.ts";
 
 /** A context whose secrets are those that the plug-in's options give as text. */
 export const busContext = (plugin: TransportPlugin, more: Partial<PluginContext> = {}): PluginContext =>
@@ -64,50 +62,4 @@ export async function whenNotReady(transport: Transport): Promise<string> {
     if (why !== undefined) return why;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-}
-
-/** What no bus can be made to do, with the reason. */
-export const NO_BUS_CAN: Partial<Record<Ability, string>> = {
-  status: "a bus confirms or refuses, and has no statuses",
-  drip: "a bus confirms a message at once or not at all",
-  garble: "the client reads the protocol",
-  cut: "what a lost connection means is tried with the real server below",
-};
-
-/** A bench over a connection that can fall silent. */
-export async function busBench(options: {
-  /** Port of the real server. */
-  readonly port: number;
-  readonly plugin: (port: number) => TransportPlugin;
-  readonly url: string;
-  readonly nowhere: string;
-  /** Everything that is at the destination now. */
-  readonly read: () => Promise<readonly FarRequest[]>;
-  readonly close?: () => Promise<unknown>;
-}): Promise<TransportBench & { readonly shim: TcpShim }> {
-  const shim = await tcpShim(options.port);
-  const transport = await setUp(options.plugin(shim.port));
-  await whenReady(transport);
-  return {
-    transport,
-    shim,
-    url: options.url,
-    nowhere: options.nowhere,
-    far(does) {
-      if (does.do === "hang") shim.swallowReplies();
-      else shim.pass();
-    },
-    async arrived(least) {
-      for (;;) {
-        const all = await options.read();
-        if (all.length >= least) return all;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-    },
-    async [Symbol.asyncDispose]() {
-      await transport.dispose();
-      await options.close?.();
-      await shim[Symbol.asyncDispose]();
-    },
-  };
 }
