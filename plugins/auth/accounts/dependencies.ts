@@ -1,18 +1,20 @@
 /** Holds what the routes of `accounts()` share. */
-import { untilCommitted } from "../../../core/model/errors.ts";
 import { addressGroup } from "../../../core/lib/address.ts";
+import { isoTime } from "../../../core/lib/time.ts";
+import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
+import { untilCommitted } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { ownClaims } from "../../../core/model/token.ts";
-import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import type { Auth, Principal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, Log, PluginContext, ScopedStorage } from "../../../core/ports/plugin.ts";
-import type { Identified, RouteRequest } from "../../../core/ports/route.ts";
-import type { Change } from "../../../core/ports/storage.ts";
+import type { Identified, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
+import type { Change, Entry } from "../../../core/ports/storage.ts";
+import type { BruteForceDelay } from "./brute-force-delay.ts";
+import { setCookie } from "./cookie.ts";
 import type { Passwords } from "./passwords.ts";
 import type { LoginSession, Sessions } from "./sessions.ts";
 import type { SetupCode } from "./setup-code.ts";
-import type { BruteForceDelay } from "./brute-force-delay.ts";
 import type { Read, User } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
@@ -54,48 +56,49 @@ export const ownAuditEntry = (
 
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 
-/** @throws Problem UNAUTHENTICATED */
-async function owner(deps: AccountsDeps, request: RouteRequest): Promise<Principal> {
-  const found = await deps.authenticate(request);
-  if ("refused" in found) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
-  return found;
-}
-
-/** The owner of the access token. The limits count the account and the address. */
+/** Finds the owner of the access token. The limits count the account and the address. */
 export const identifyOwner =
   (deps: AccountsDeps) =>
   async (request: RouteRequest): Promise<Identified<Principal>> => {
-    const caller = await owner(deps, request);
+    const caller = await deps.authenticate(request);
+    if ("refused" in caller) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
     // A name has no spaces in it, so no account can be named like an address.
     return { counted: [caller.sub, `from ${addressGroup(request.address)}`], access: caller.access, caller };
   };
 
-/** The session and the account of a caller. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
-export async function sessionOf(
-  deps: AccountsDeps,
-  { sessionId }: Principal,
-): Promise<{ readonly session: LoginSession; readonly read: Read }> {
+interface Owned {
+  readonly session: LoginSession;
+  readonly read: Read;
+}
+
+/** Returns the session and the account of a caller. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
+export async function sessionOf(deps: AccountsDeps, { sessionId }: Principal): Promise<Owned> {
   if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. Log in first.");
-  const session = await deps.sessions.find(sessionId);
-  const read = session && (await deps.users.read(session.username));
+  return ownerOf(deps, await deps.sessions.find(sessionId));
+}
+
+/** Returns the account of a session, which ends with it. @throws Problem UNAUTHENTICATED */
+export async function ownerOf({ users }: AccountsDeps, session: LoginSession | undefined): Promise<Owned> {
+  const read = session && (await users.read(session.username));
   if (session === undefined || read?.user.uid !== session.uid)
     throw unauthenticated("The session has ended. Log in again.");
   return { session, read };
 }
 
-interface Granted {
-  readonly token: string;
-  /** ISO 8601. */
-  readonly expiresAt: string;
-  readonly amr: readonly string[];
-}
-
-/** Issues an access token of a session. */
+/**
+ * Answers with an access token of a session, and notes it in the log.
+ * @param event for the log: `login`
+ * @param cookie begins the refresh cookie
+ */
 export async function grant(
-  { keys, clock, tokenMs }: AccountsDeps,
-  user: User,
-  session: LoginSession,
-): Promise<Granted> {
+  { keys, clock, tokenMs, log }: AccountsDeps,
+  request: RouteRequest,
+  event: string | undefined,
+  { user, session, cookie }: { readonly user: User; readonly session: LoginSession; readonly cookie?: string },
+  more: { readonly status?: number; readonly data?: object } = {},
+): Promise<RouteReply> {
+  const { address, requestId } = request;
+  if (event !== undefined) log.info(event, { sub: user.username, address, requestId });
   const now = clock.now();
   const { id: sessionId, amr, authAt, expiresAt } = session;
   const owned = user.keys[0] === "*" ? "*" : user.keys;
@@ -105,26 +108,54 @@ export async function grant(
     Math.min(tokenMs, expiresAt - now),
   );
   const exp = claims["exp"] as number;
-  return { token: await keys.signToken(claims), expiresAt: new Date(exp * 1_000).toISOString(), amr };
+  const granted = { token: await keys.signToken(claims), expiresAt: isoTime(exp * 1_000), amr };
+  const headers: RouteReply["headers"] =
+    cookie === undefined ? {} : { "set-cookie": setCookie(cookie, expiresAt - now) };
+  return reply({ ...granted, ...more.data }, now, headers, more.status);
+}
+
+/** Builds a success: `data` in the envelope. */
+export function reply(data: unknown, now: number, headers: RouteReply["headers"] = {}, status = 200): RouteReply {
+  const body = JSON.stringify({ data, meta: { timestamp: isoTime(now) } });
+  return { status, headers: { "content-type": "application/json", ...headers }, body };
 }
 
 /** Authentication methods: one factor, or two shown together or in turn. */
 export const PASSWORD = ["pwd"];
 export const TWO_FACTORS = ["pwd", "otp", "mfa"];
 
-const TRIES = 4;
+/** Returns the session as it is once a second factor was shown in it. */
+export const risen = (session: LoginSession, now: number): LoginSession => ({
+  ...session,
+  amr: TWO_FACTORS,
+  authAt: now,
+});
+
+const TRIES = 5;
+
+interface Decision<T> {
+  readonly changes: readonly Change[];
+  readonly audit?: readonly AuditEntry[];
+  readonly result: T;
+}
 
 /** Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race. */
-export const retryOnConflict = <T>(
-  storage: ScopedStorage,
-  decide: () => Promise<{
-    readonly changes: readonly Change[];
-    readonly audit?: readonly AuditEntry[];
-    readonly result: T;
-  }>,
-): Promise<T> =>
+export const retryOnConflict = <T>(storage: ScopedStorage, decide: () => Promise<Decision<T>>): Promise<T> =>
   untilCommitted(async () => {
     const { changes, audit = [], result } = await decide();
     if (changes.length > 0) await storage.commit(changes, audit);
     return result;
   }, TRIES);
+
+const PAGE = 500;
+
+/** Yields every entry whose key begins so. */
+export async function* everyEntry(storage: ScopedStorage, prefix: string): AsyncGenerator<Entry> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await storage.range(prefix, { limit: PAGE, ...(after !== undefined && { after }) });
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.key;
+  }
+}

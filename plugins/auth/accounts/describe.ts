@@ -1,33 +1,28 @@
-/** Describes the routes of `accounts()` for the OpenAPI document. */
+/** Makes the routes of `accounts()`, with their entries in the OpenAPI document. */
 import { z } from "zod";
 import type { ProblemCode } from "../../../core/model/problem.ts";
-import type { RouteDescription, RouteSecurity } from "../../../core/ports/route.ts";
+import type { Principal } from "../../../core/ports/auth.ts";
+import type { Route, RouteDescription } from "../../../core/ports/route.ts";
+import { type AccountsDeps, identifyOwner } from "./dependencies.ts";
 
 const ALWAYS: readonly ProblemCode[] = [
-  "ABUSE_SUSPEND",
-  "RATE_LIMIT_EXCEEDED",
-  "BURST_EXCEEDED",
-  "INTERNAL_ERROR",
-  "STORAGE_UNAVAILABLE",
-  "STORAGE_FULL",
+  ...(["ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"] as const),
+  ...(["INTERNAL_ERROR", "STORAGE_UNAVAILABLE", "STORAGE_FULL"] as const),
 ];
 const BODY: readonly ProblemCode[] = [
-  "INVALID_JSON",
-  "VALIDATION_FAILED",
-  "PAYLOAD_TOO_LARGE",
-  "UNSUPPORTED_MEDIA_TYPE",
-  "PROVIDER_BACKPRESSURE",
+  ...(["INVALID_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE"] as const),
+  ...(["UNSUPPORTED_MEDIA_TYPE", "PROVIDER_BACKPRESSURE"] as const),
 ];
 const meta = z.strictObject({ timestamp: z.iso.datetime() });
-const params = z.object({
-  username: z
-    .string()
-    .min(1)
-    .max(256)
-    .meta({ examples: ["alice"] }),
-});
+const username = z
+  .string()
+  .min(1)
+  .max(256)
+  .meta({ examples: ["alice"] });
+const params = z.object({ username });
 
 interface Described {
+  readonly summary: string;
   readonly body?: z.ZodType;
   /** Status of the answer, and what `data` is; without that it has no body. */
   readonly answer: readonly [status: number, data?: z.ZodType];
@@ -35,31 +30,41 @@ interface Described {
   readonly problems?: readonly ProblemCode[];
 }
 
-/** Describes a route that needs no token. */
-export const describeOpen = (summary: string, { body, answer, problems = [] }: Described): RouteDescription => {
-  const [status, data] = answer;
-  return {
+type Name = `${Route["method"]} /auth/${string}`;
+type Handle = Route<Principal>["handle"];
+
+/** Makes a route that needs no token. @param name its method and path, and its row in the limits table */
+export function openRoute<Caller>(
+  name: Name,
+  { summary, body, answer: [status, data], problems = [] }: Described,
+  serve: Pick<Route<Caller>, "identify" | "handle">,
+): Route<Caller> & { readonly describe: RouteDescription } {
+  const [method, path] = name.split(" ") as [Route["method"], string];
+  const content = data && { schema: z.strictObject({ data, meta }) };
+  const describe: RouteDescription = {
     summary,
     tag: "Accounts",
     ...(body && { body: { schema: body } }),
-    answers: [data === undefined ? { status } : { status, content: { schema: z.strictObject({ data, meta }) } }],
+    answers: [content === undefined ? { status } : { status, content }],
     problems: ["UNAUTHENTICATED", ...(body ? BODY : []), ...problems, ...ALWAYS],
   };
-};
+  return { method, path, limit: name, describe, ...serve };
+}
 
-const token: RouteSecurity = "access token";
-
-/** Describes a route for tokens of a session. */
-export const describeOwn = (summary: string, described: Described): RouteDescription => ({
-  ...describeOpen(summary, described),
-  security: token,
+/** Makes a route for tokens of a session, also of one that may only read. */
+export const ownRoute = (deps: AccountsDeps, name: Name, described: Described, handle: Handle): Route<Principal> => ({
+  ...tokenRoute(deps, name, described, handle),
+  access: "read",
 });
 
-/** Describes a route for tokens that own every key, with a fresh second factor. */
-export const describeAdmin = (summary: string, described: Described): RouteDescription => ({
-  ...describeOwn(summary, {
-    ...described,
-    problems: ["NOT_FOUND", "STEP_UP_REQUIRED", ...(described.problems ?? [])],
-  }),
-  params,
-});
+/** Makes a route for tokens that own every key, with a fresh second factor. */
+export function adminRoute(deps: AccountsDeps, name: Name, described: Described, handle: Handle): Route<Principal> {
+  const problems: readonly ProblemCode[] = ["NOT_FOUND", "STEP_UP_REQUIRED", ...(described.problems ?? [])];
+  const route = tokenRoute(deps, name, { ...described, problems }, handle);
+  return { ...route, describe: { ...route.describe, params } };
+}
+
+function tokenRoute(deps: AccountsDeps, name: Name, described: Described, handle: Handle) {
+  const route = openRoute<Principal>(name, described, { identify: identifyOwner(deps), handle });
+  return { ...route, describe: { ...route.describe, security: "access token" as const } };
+}

@@ -1,9 +1,8 @@
-/** Reads the bodies of `/auth` requests, and puts answers into their envelope. */
+/** Reads the bodies of `/auth` requests. */
 import type { z } from "zod";
 import { fieldErrors, invalidFields, Problem } from "../../../core/model/problem.ts";
 import { duplicateNames, isTooDeep } from "../../../core/lib/json.ts";
-import { isoTime } from "../../../core/lib/time.ts";
-import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
+import type { RouteRequest } from "../../../core/ports/route.ts";
 
 const MAX_BYTES = 8_192;
 
@@ -18,8 +17,7 @@ export const readLoginBody = async <T>(request: RouteRequest, schema: z.ZodType<
 export function checked<T>(value: unknown, schema: z.ZodType<T>): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const errors = fieldErrors(result.error.issues);
-  throw invalidFields(errors);
+  throw invalidFields(fieldErrors(result.error.issues));
 }
 
 /** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED for names that repeat */
@@ -43,10 +41,4 @@ export async function readLoginJson(request: RouteRequest): Promise<unknown> {
     if (error instanceof Problem) throw error;
   }
   throw new Problem("INVALID_JSON", "Send valid JSON, in UTF-8, nested at most 64 levels deep.");
-}
-
-/** Builds a success: `data` in the envelope. */
-export function reply(data: unknown, now: number, headers: RouteReply["headers"] = {}, status = 200): RouteReply {
-  const body = JSON.stringify({ data, meta: { timestamp: isoTime(now) } });
-  return { status, headers: { "content-type": "application/json", ...headers }, body };
 }

@@ -11,9 +11,9 @@ import type { AccountsDeps } from "./dependencies.ts";
 import { createPasswords, type Passwords } from "./passwords.ts";
 import { userAdminRoutes } from "./user-admin.ts";
 import { resealFactors } from "./reseal.ts";
-import { AHEAD_MS, createSessions } from "./sessions.ts";
-import { setupCode } from "./setup-code.ts";
-import { createBruteForceDelay } from "./brute-force-delay.ts";
+import { AHEAD_MS, Sessions } from "./sessions.ts";
+import { SetupCode } from "./setup-code.ts";
+import { BruteForceDelay } from "./brute-force-delay.ts";
 import { openUsers } from "./open-users.ts";
 import { keySet } from "./schemas.ts";
 
@@ -52,8 +52,8 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     clock,
   });
   const passwords = options.passwords ?? createPasswords();
-  const sessions = createSessions(storage, clock, sessionMs);
-  const setup = setupCode(ctx, show);
+  const sessions = new Sessions(storage, clock, sessionMs);
+  const setup = new SetupCode(ctx, show);
   const users = openUsers(ctx, passwords, sessions);
 
   /** Sessions are not cached, so a logout on one node counts on all of them at once. */
@@ -68,7 +68,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
     refused: ctx.refused,
     guess: ctx.guess,
-    brake: createBruteForceDelay(clock),
+    brake: new BruteForceDelay(clock),
     ...(origin === undefined ? {} : { origin }),
   };
   if (!(await users.any())) await setup.offer();

@@ -5,6 +5,7 @@ import { randomId } from "../../../core/model/ids.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { everyEntry } from "./dependencies.ts";
 import type { User } from "./user.ts";
 
 export interface LoginSession {
@@ -19,27 +20,9 @@ export interface LoginSession {
   readonly expiresAt: number;
 }
 
-export interface Sessions {
-  /** Returns a new session with the value of its cookie, and the change that stores it. */
-  begin(
-    user: User,
-    amr: readonly string[],
-  ): { readonly session: LoginSession; readonly cookie: string; readonly change: Change };
-  /** Returns the session while it lasts. One whose authentication lies in the future is removed. */
-  find(id: string): Promise<LoginSession | undefined>;
-  /** Returns the session of a cookie's value. */
-  byCookie(value: string): Promise<LoginSession | undefined>;
-  /** Returns the change that replaces a session, on condition that it is unchanged. */
-  change(before: LoginSession, after: LoginSession): Change;
-  end(id: string, audit: AuditEntry): Promise<void>;
-  /** Returns the changes that end all sessions of a user except `spare`. */
-  endAll(user: Pick<User, "username">, spare?: string): Promise<readonly Change[]>;
-  /** Removes sessions that have ended, from time to time. */
-  tidy(): Promise<void>;
-}
-
 const ID = /^ses_[0-9a-z]{26}$/;
-const PAGE = 500;
+/** Most that are removed in one commit. */
+const COMMITTED = 500;
 const TIDY_MS = 600_000;
 /** How far the clock of the node that authenticated somebody may be ahead of this one, ms. */
 export const AHEAD_MS = 300_000;
@@ -62,69 +45,78 @@ function parse(text: string): LoginSession | undefined {
   }
 }
 
-export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: number): Sessions {
-  let tidiedAt = Number.NEGATIVE_INFINITY;
+export class Sessions {
+  readonly #storage: ScopedStorage;
+  readonly #clock: Clock;
+  readonly #lastMs: number;
+  #tidiedAt = Number.NEGATIVE_INFINITY;
 
-  /** Yields every session; of one whose record is damaged, only its key. */
-  async function* all(): AsyncGenerator<{ readonly key: string; readonly session: LoginSession | undefined }> {
-    let after: string | undefined;
-    for (;;) {
-      const page = await storage.range("session:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
-      for (const { key, value } of page) yield { key, session: parse(value) };
-      if (page.length < PAGE) return;
-      after = page.at(-1)?.key;
-    }
+  /** @param lastMs how long a session lasts */
+  constructor(storage: ScopedStorage, clock: Clock, lastMs: number) {
+    this.#storage = storage;
+    this.#clock = clock;
+    this.#lastMs = lastMs;
   }
 
-  async function find(id: string): Promise<LoginSession | undefined> {
-    const text = ID.test(id) ? await storage.getItem(sessionKey(id)) : undefined;
+  /** Returns a new session with the value of its cookie, and the change that stores it. */
+  begin({ uid, username }: User, amr: readonly string[]) {
+    const secret = randomBytes(32).toString("base64url");
+    const [now, id] = [this.#clock.now(), randomId("ses")];
+    const expiresAt = now + this.#lastMs;
+    const session: LoginSession = { id, uid, username, secret: secretHash(secret), amr, authAt: now, expiresAt };
+    const change: Change = { op: "put", key: sessionKey(id), value: JSON.stringify(session), if: null };
+    return { session, cookie: `${id}.${secret}`, change };
+  }
+
+  /** Returns the session while it lasts. One whose authentication lies in the future is removed. */
+  async find(id: string): Promise<LoginSession | undefined> {
+    const text = ID.test(id) ? await this.#storage.getItem(sessionKey(id)) : undefined;
     const session = text === undefined ? undefined : parse(text);
-    if (session === undefined || clock.now() >= session.expiresAt) return undefined;
-    if (session.authAt <= clock.now() + AHEAD_MS) return session;
+    const now = this.#clock.now();
+    if (session === undefined || now >= session.expiresAt) return undefined;
+    if (session.authAt <= now + AHEAD_MS) return session;
     // A clock was wrong: it would last longer by as much. Removed, since the clock gets there one day.
-    await storage.commit([{ op: "delete", key: sessionKey(id) }]);
+    await this.#storage.commit([{ op: "delete", key: sessionKey(id) }]);
     return undefined;
   }
 
-  return {
-    find,
-    begin({ uid, username }, amr) {
-      const secret = randomBytes(32).toString("base64url");
-      const now = clock.now();
-      const id = randomId("ses");
-      const session = { id, uid, username, secret: secretHash(secret), amr, authAt: now, expiresAt: now + lastMs };
-      const change: Change = { op: "put", key: sessionKey(id), value: JSON.stringify(session), if: null };
-      return { session, cookie: `${id}.${secret}`, change };
-    },
-    async byCookie(value) {
-      const [id = "", secret = ""] = value.split(".");
-      const session = await find(id);
-      if (session === undefined) return undefined;
-      const same = timingSafeEqual(Buffer.from(secretHash(secret)), Buffer.from(session.secret));
-      return same ? session : undefined;
-    },
-    change: (before, after) => ({
-      op: "put",
-      key: sessionKey(before.id),
-      value: JSON.stringify(after),
-      if: JSON.stringify(before),
-    }),
-    end: (id, audit) => storage.commit([{ op: "delete", key: sessionKey(id) }], [audit]),
-    async endAll({ username }, spare) {
-      const changes: Change[] = [];
-      for await (const { key, session } of all())
-        if (session?.username === username && session.id !== spare) changes.push({ op: "delete", key });
-      return changes;
-    },
-    async tidy() {
-      const now = clock.monotonic();
-      if (now - tidiedAt < TIDY_MS) return;
-      tidiedAt = now;
-      const over: Change[] = [];
-      // A damaged one is over: nobody can use it.
-      for await (const { key, session } of all())
-        if (session === undefined || clock.now() >= session.expiresAt) over.push({ op: "delete", key });
-      for (let i = 0; i < over.length; i += PAGE) await storage.commit(over.slice(i, i + PAGE));
-    },
-  };
+  /** Returns the session of a cookie's value. */
+  async byCookie(value: string): Promise<LoginSession | undefined> {
+    const [id = "", secret = ""] = value.split(".");
+    const session = await this.find(id);
+    if (session === undefined) return undefined;
+    return timingSafeEqual(Buffer.from(secretHash(secret)), Buffer.from(session.secret)) ? session : undefined;
+  }
+
+  /** Returns the change that replaces a session, on condition that it is unchanged. */
+  change(before: LoginSession, after: LoginSession): Change {
+    return { op: "put", key: sessionKey(before.id), value: JSON.stringify(after), if: JSON.stringify(before) };
+  }
+
+  async end(id: string, audit: AuditEntry): Promise<void> {
+    await this.#storage.commit([{ op: "delete", key: sessionKey(id) }], [audit]);
+  }
+
+  /** Returns the changes that end all sessions of a user except `spare`. */
+  endAll({ username }: Pick<User, "username">, spare?: string): Promise<readonly Change[]> {
+    return this.#ends((session) => session?.username === username && session.id !== spare);
+  }
+
+  /** Removes sessions that have ended, from time to time. */
+  async tidy(): Promise<void> {
+    const now = this.#clock.monotonic();
+    if (now - this.#tidiedAt < TIDY_MS) return;
+    this.#tidiedAt = now;
+    // A damaged one is over: nobody can use it.
+    const over = await this.#ends((session) => session === undefined || this.#clock.now() >= session.expiresAt);
+    for (let i = 0; i < over.length; i += COMMITTED) await this.#storage.commit(over.slice(i, i + COMMITTED));
+  }
+
+  /** Returns the changes that end those sessions. */
+  async #ends(which: (session: LoginSession | undefined) => boolean): Promise<readonly Change[]> {
+    const changes: Change[] = [];
+    for await (const { key, value } of everyEntry(this.#storage, "session:"))
+      if (which(parse(value))) changes.push({ op: "delete", key });
+    return changes;
+  }
 }

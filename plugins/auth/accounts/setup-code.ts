@@ -8,18 +8,6 @@ import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { base32, grouped, secretHash } from "./codes.ts";
 
-export interface SetupCode {
-  /** Makes a code unless the file holds a valid one, and logs where it is. */
-  offer(): Promise<void>;
-  /**
-   * Returns the change that uses the code up, if `code` is right. A wrong one costs a try; the last one invalidates the
-   * code, which the log, the terminal and the file report.
-   */
-  use(code: string, from: GuessedFrom): Promise<Change | SetupRefused>;
-  /** Removes the code and its file, because there is an account. */
-  withdraw(): Promise<void>;
-}
-
 /** The origin of a guess, for the log. */
 interface GuessedFrom {
   readonly address: string;
@@ -58,75 +46,91 @@ function parse(text: string): Stored {
   return { hash: "", expiresAt: 0, tries: 0 };
 }
 
-/** @param show writes to the operator's terminal, where there is one; the log never contains the code */
-export function setupCode(
-  { storage, clock, dataDir, log }: Context,
-  show: ((line: string) => void) | undefined,
-): SetupCode {
-  const path = join(dataDir, "setup-code");
+export class SetupCode {
+  readonly #ctx: Context;
+  readonly #show: (line: string) => void;
+  readonly #path: string;
 
-  async function stored(): Promise<{ readonly text: string; readonly code: Stored } | undefined> {
-    const text = await storage.getItem(KEY);
-    return text === undefined ? undefined : { text, code: parse(text) };
+  /** @param show writes to the operator's terminal, where there is one; the log never contains the code */
+  constructor(ctx: Context, show: (line: string) => void = () => undefined) {
+    this.#ctx = ctx;
+    this.#show = show;
+    this.#path = join(ctx.dataDir, "setup-code");
   }
-  /** A code from a clock that was ahead would last longer by as much: it has expired too. */
-  const isOver = ({ expiresAt }: Stored): boolean =>
-    clock.now() >= expiresAt || clock.now() < expiresAt - LIVES_MS - SET_BACK_MS;
-  const isGood = (code: Stored): boolean => !isOver(code) && code.tries > 0;
 
-  async function offer(): Promise<void> {
-    const before = await stored();
-    const written = await readFile(path, "utf8").catch(() => "");
-    if (before !== undefined && isGood(before.code) && secretHash(written.trim()) === before.code.hash) {
-      announce(written.trim());
-      return;
-    }
+  /** Makes a code unless the file holds a valid one, and logs where it is. */
+  async offer(): Promise<void> {
+    const { storage, clock } = this.#ctx;
+    const before = await this.#stored();
+    const written = (await readFile(this.#path, "utf8").catch(() => "")).trim();
+    const good = before !== undefined && !this.#isOver(before.code) && before.code.tries > 0;
+    if (good && secretHash(written) === before.code.hash) return this.#announce(written);
     const code = grouped(base32(randomBytes(16)));
     const value: Stored = { hash: secretHash(code), expiresAt: clock.now() + LIVES_MS, tries: TRIES };
     await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value) }]);
-    await write(path, `${code}\n`);
-    announce(code);
+    await write(this.#path, `${code}\n`);
+    this.#announce(code);
   }
 
-  function announce(code: string): void {
-    log.info("there is no account yet: the code to make one is in a file of the data folder", { path });
-    show?.(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
+  /**
+   * Returns the change that uses the code up, if `code` is right. A wrong one costs a try; the last one invalidates the
+   * code, which the log, the terminal and the file report.
+   */
+  use(code: string, from: GuessedFrom): Promise<Change | SetupRefused> {
+    const { storage, log } = this.#ctx;
+    return untilCommitted(async () => {
+      const now = await this.#stored();
+      if (now === undefined) return "wrong";
+      if (this.#isOver(now.code)) {
+        // The code expired unused: the next one is in the same place.
+        await this.offer();
+        return "wrong";
+      }
+      if (now.code.tries <= 0) return "spent";
+      if (secretHash(code) === now.code.hash) return { op: "delete", key: KEY, if: now.text };
+      const value: Stored = { ...now.code, tries: now.code.tries - 1 };
+      // When another guess came between, this one costs a try of its own.
+      await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
+      log.warn("a wrong set-up code", { ...from, left: value.tries });
+      if (value.tries > 0) return "wrong";
+      await this.#spend();
+      return "spent";
+    });
+  }
+
+  /** Removes the code and its file, because there is an account. */
+  async withdraw(): Promise<void> {
+    const { storage, log } = this.#ctx;
+    await storage.commit([{ op: "delete", key: KEY }]);
+    // Without its file the code is invalid anyway, so one that cannot be removed does no harm.
+    const path = this.#path;
+    await rm(path, { force: true }).catch(() => log.warn("a used set-up code cannot be removed", { path }));
+  }
+
+  async #stored(): Promise<{ readonly text: string; readonly code: Stored } | undefined> {
+    const text = await this.#ctx.storage.getItem(KEY);
+    return text === undefined ? undefined : { text, code: parse(text) };
+  }
+
+  /** A code from a clock that was ahead would last longer by as much: it has expired too. */
+  #isOver({ expiresAt }: Stored): boolean {
+    const now = this.#ctx.clock.now();
+    return now >= expiresAt || now < expiresAt - LIVES_MS - SET_BACK_MS;
+  }
+
+  #announce(code: string): void {
+    const path = this.#path;
+    this.#ctx.log.info("there is no account yet: the code to make one is in a file of the data folder", { path });
+    this.#show(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
   }
 
   /** Reports that the tries are used up. If the process dies before this, the answer to the next guess reports it. */
-  async function spend(): Promise<void> {
+  async #spend(): Promise<void> {
+    const [{ log }, path] = [this.#ctx, this.#path];
     log.warn("the set-up code is invalid after five wrong ones", { path, detail: SPENT });
-    show?.(`\n  ${SPENT}\n\n`);
+    this.#show(`\n  ${SPENT}\n\n`);
     await write(path, `${SPENT}\n`).catch(() => log.warn("the set-up code's file cannot be written", { path }));
   }
-
-  return {
-    offer,
-    use: (code, from) =>
-      untilCommitted(async () => {
-        const now = await stored();
-        if (now === undefined) return "wrong";
-        if (isOver(now.code)) {
-          // The code expired unused: the next one is in the same place.
-          await offer();
-          return "wrong";
-        }
-        if (now.code.tries <= 0) return "spent";
-        if (secretHash(code) === now.code.hash) return { op: "delete", key: KEY, if: now.text };
-        const value: Stored = { ...now.code, tries: now.code.tries - 1 };
-        // When another guess came between, this one costs a try of its own.
-        await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
-        log.warn("a wrong set-up code", { ...from, left: value.tries });
-        if (value.tries > 0) return "wrong";
-        await spend();
-        return "spent";
-      }),
-    async withdraw() {
-      await storage.commit([{ op: "delete", key: KEY }]);
-      // Without its file the code is invalid anyway, so one that cannot be removed does no harm.
-      await rm(path, { force: true }).catch(() => log.warn("a used set-up code cannot be removed", { path }));
-    },
-  };
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -1,12 +1,13 @@
 /** Reads and changes the stored accounts: each change is conditional on what was read, and ends the account's sessions. */
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
-import { ConflictError, untilCommitted } from "../../../core/model/errors.ts";
+import { ConflictError } from "../../../core/model/errors.ts";
 import { type FieldError, invalidFields, Problem } from "../../../core/model/problem.ts";
-import type { NewAccount, Users } from "../../../core/ports/auth.ts";
+import type { Account, NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { everyEntry, retryOnConflict } from "./dependencies.ts";
 import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, type Passwords, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
@@ -24,8 +25,6 @@ import {
   userKey,
 } from "./user.ts";
 
-const PAGE = 500;
-const TRIES = 5;
 /** The author of changes by `relay users` in the data folder itself. */
 const COMMAND: Actor = { sub: "relay users" };
 const auditEntry = (action: AuditAction, target: string, actor: Actor = COMMAND, detail?: string): AuditEntry => ({
@@ -35,15 +34,6 @@ const auditEntry = (action: AuditAction, target: string, actor: Actor = COMMAND,
   keys: "*",
   ...(detail !== undefined && { detail }),
 });
-
-export interface UserBook extends Users {
-  read(username: string): Promise<Read | undefined>;
-  any(): Promise<boolean>;
-  /** Returns the change that stores `user` if it is still as it was read. */
-  change(read: Read, user: User): Change;
-  /** Returns the user that `add` would store. @throws Problem VALIDATION_FAILED */
-  make(wanted: NewAccount): Promise<User>;
-}
 
 interface UserDeps {
   readonly storage: ScopedStorage;
@@ -72,140 +62,143 @@ export function confirmed(
   return found;
 }
 
-export function userBook({ storage, clock, keys, passwords, sessions, added }: UserDeps): UserBook {
-  async function read(username: string): Promise<Read | undefined> {
+export class UserBook implements Users {
+  readonly #deps: UserDeps;
+
+  constructor(deps: UserDeps) {
+    this.#deps = deps;
+  }
+
+  async read(username: string): Promise<Read | undefined> {
     const name = normalName(username);
-    const text = isUsername(name) ? await storage.getItem(userKey(name)) : undefined;
+    const text = isUsername(name) ? await this.#deps.storage.getItem(userKey(name)) : undefined;
     return text === undefined ? undefined : { user: readUser(userKey(name), text), text };
   }
 
-  async function found(username: string): Promise<Read> {
-    const one = await read(username);
+  async any(): Promise<boolean> {
+    return (await this.#deps.storage.range("user:", { limit: 1 })).length > 0;
+  }
+
+  /** Returns the change that stores `user` if it is still as it was read. */
+  change({ text }: Read, user: User): Change {
+    return { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: text };
+  }
+
+  /** Returns the user that `add` would store. @throws Problem VALIDATION_FAILED */
+  async make({ username: given, password, keys, access }: NewAccount): Promise<User> {
+    const username = normalName(given);
+    const errors = [
+      ...(isUsername(username) ? [] : [{ path: "username", message: NAME_RULE }]),
+      ...passwordErrors(password),
+      ...(ownsKeys(keys) ? [] : [{ path: "keys", message: KEY_RULE }]),
+    ];
+    if (errors.length > 0) throw invalidFields(errors);
+    return {
+      uid: randomId("usr"),
+      username,
+      password: await this.#deps.passwords.hash(password),
+      keys: [...new Set(keys)],
+      ...(access === "read" && { access }),
+      createdAt: this.#deps.clock.now(),
+      recovery: [],
+    };
+  }
+
+  async list(): Promise<readonly Account[]> {
+    const all: Account[] = [];
+    for await (const { key, value } of everyEntry(this.#deps.storage, "user:")) {
+      const user = readUser(key, value);
+      const { username, keys, access = "manage", createdAt, lastLoginAt, totp } = user;
+      all.push({
+        ...{ username, keys, access, createdAt },
+        ...(lastLoginAt !== undefined && { lastLoginAt }),
+        totp: totp !== undefined,
+        ...(isDamaged(user) && { damaged: true }),
+      });
+    }
+    return all;
+  }
+
+  async add(wanted: NewAccount, by?: Actor): Promise<void> {
+    const user = await this.make(wanted);
+    const { username, keys, access } = user;
+    const detail = `keys ${keys.join(" ")}${access === "read" ? ", read only" : ""}`;
+    const change: Change = { op: "put", key: userKey(username), value: JSON.stringify(user), if: null };
+    try {
+      await this.#deps.storage.commit([change], [auditEntry("account.created", username, by, detail)]);
+    } catch (error) {
+      if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is already a user of that name.");
+      throw error;
+    }
+    await this.#deps.added();
+  }
+
+  remove(username: string, by?: Actor): Promise<void> {
+    return this.#endAnd(username, auditEntry("account.removed", username, by), () => ({ result: undefined }));
+  }
+
+  async reset(username: string, { password, totp, access }: Parameters<Users["reset"]>[1], by?: Actor): Promise<void> {
+    const errors = password === undefined ? [] : passwordErrors(password);
+    if (password === undefined && totp === undefined && access === undefined)
+      errors.push({ path: "", message: RESET_RULE });
+    if (errors.length > 0) throw invalidFields(errors);
+    const hash = password === undefined ? undefined : await this.#deps.passwords.hash(password);
+    const what = [
+      ...(password === undefined ? [] : ["password"]),
+      ...(totp === undefined ? [] : ["second factor off"]),
+      ...(access === undefined ? [] : [`access ${access}`]),
+    ];
+    await this.#endAnd(username, auditEntry("account.reset", username, by, what.join(", ")), (user) => {
+      const { totp: factor, pending: _, recovery, access: before, ...rest } = whole(user);
+      const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
+      const may = (access ?? before) === "read" && { access: "read" as const };
+      return { user: { ...rest, ...may, password: hash ?? rest.password, ...kept }, result: undefined };
+    });
+  }
+
+  async beginTotp(username: string, by?: Actor): Promise<{ readonly uri: string }> {
+    const { storage, keys, clock } = this.#deps;
+    const one = await this.#found(username);
+    const { user, uri } = beginTotp(whole(one.user), keys, clock.now());
+    await storage.commit([this.change(one, user)], [auditEntry("second_factor.begun", user.username, by)]);
+    return { uri };
+  }
+
+  confirmTotp(username: string, code: string, by?: Actor): Promise<{ readonly recoveryCodes: readonly string[] }> {
+    const { keys, clock } = this.#deps;
+    return this.#endAnd(username, auditEntry("second_factor.on", username, by), (before) => {
+      const { user, codes } = confirmed(whole(before), code, keys, clock.now());
+      return { user, result: { recoveryCodes: codes } };
+    });
+  }
+
+  async #found(username: string): Promise<Read> {
+    const one = await this.read(username);
     if (one === undefined) throw new Problem("NOT_FOUND", "There is no such user.");
     return one;
   }
 
-  function whole(user: User): User {
-    if (!isDamaged(user)) return user;
-    throw new Problem("CONFLICT", "The stored record of this account is damaged. Remove it, and add it again.");
-  }
-
-  async function make(wanted: NewAccount): Promise<User> {
-    const username = normalName(wanted.username);
-    const errors = [...nameErrors(username), ...passwordErrors(wanted.password), ...keyErrors(wanted.keys)];
-    if (errors.length > 0) throw invalidFields(errors);
-    const password = await passwords.hash(wanted.password);
-    const keys = [...new Set(wanted.keys)];
-    const access = wanted.access === "read" && { access: wanted.access };
-    return { uid: randomId("usr"), username, password, keys, ...access, createdAt: clock.now(), recovery: [] };
-  }
-
   /** Changes or removes a user and ends its sessions, in one commit; starts over when another change came first. */
-  async function endAnd<T>(
-    username: string,
-    audit: AuditEntry,
-    next: (user: User) => { user?: User; result: T },
-  ): Promise<T> {
-    return await untilCommitted(async () => {
-      const one = await found(username);
+  #endAnd<T>(username: string, audit: AuditEntry, next: (user: User) => { user?: User; result: T }): Promise<T> {
+    const { storage, sessions } = this.#deps;
+    return retryOnConflict(storage, async () => {
+      const one = await this.#found(username);
       const { user, result } = next(one.user);
+      const target = one.user.username;
       const change: Change =
-        user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
-      const entry = { ...audit, target: one.user.username };
-      await storage.commit([change, ...(await sessions.endAll(one.user))], [entry]);
-      return result;
-    }, TRIES);
+        user === undefined ? { op: "delete", key: userKey(target), if: one.text } : this.change(one, user);
+      return { changes: [change, ...(await sessions.endAll(one.user))], audit: [{ ...audit, target }], result };
+    });
   }
-
-  const book: UserBook = {
-    read,
-    make,
-    any: async () => (await storage.range("user:", { limit: 1 })).length > 0,
-    change: ({ text }, user) => ({ op: "put", key: userKey(user.username), value: JSON.stringify(user), if: text }),
-    async list() {
-      const all: User[] = [];
-      let after: string | undefined;
-      for (;;) {
-        const page = await storage.range("user:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
-        all.push(...page.map(({ key, value }) => readUser(key, value)));
-        if (page.length < PAGE) break;
-        after = page.at(-1)?.key;
-      }
-      return all.map((user) => ({
-        username: user.username,
-        keys: user.keys,
-        access: user.access ?? "manage",
-        createdAt: user.createdAt,
-        ...(user.lastLoginAt !== undefined && { lastLoginAt: user.lastLoginAt }),
-        totp: user.totp !== undefined,
-        ...(isDamaged(user) && { damaged: true }),
-      }));
-    },
-    async add(wanted, by) {
-      const user = await make(wanted);
-      try {
-        const change: Change = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null };
-        await storage.commit(
-          [change],
-          [
-            auditEntry(
-              "account.created",
-              user.username,
-              by,
-              `keys ${user.keys.join(" ")}${user.access === "read" ? ", read only" : ""}`,
-            ),
-          ],
-        );
-      } catch (error) {
-        if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is already a user of that name.");
-        throw error;
-      }
-      await added();
-    },
-    remove: (username, by) =>
-      endAnd(username, auditEntry("account.removed", username, by), () => ({ result: undefined })),
-    async reset(username, { password, totp, access }, by) {
-      const errors = password === undefined ? [] : passwordErrors(password);
-      if (password === undefined && totp === undefined && access === undefined)
-        errors.push({ path: "", message: RESET_RULE });
-      if (errors.length > 0) throw invalidFields(errors);
-      const hash = password === undefined ? undefined : await passwords.hash(password);
-      const what = [
-        password === undefined ? [] : ["password"],
-        totp === undefined ? [] : ["second factor off"],
-        access === undefined ? [] : [`access ${access}`],
-      ].flat();
-      await endAnd(username, auditEntry("account.reset", username, by, what.join(", ")), (user) => {
-        const { totp: factor, pending: _, recovery, access: before, ...rest } = whole(user);
-        const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
-        const may = (access ?? before) === "read" && { access: "read" as const };
-        return { user: { ...rest, ...may, password: hash ?? rest.password, ...kept }, result: undefined };
-      });
-    },
-    async beginTotp(username, by) {
-      const one = await found(username);
-      const { user, uri } = beginTotp(whole(one.user), keys, clock.now());
-      await storage.commit([book.change(one, user)], [auditEntry("second_factor.begun", user.username, by)]);
-      return { uri };
-    },
-    confirmTotp: (username, code, by) =>
-      endAnd(username, auditEntry("second_factor.on", username, by), (before) => {
-        const { user, codes } = confirmed(whole(before), code, keys, clock.now());
-        return { user, result: { recoveryCodes: codes } };
-      }),
-  };
-  return book;
 }
 
-function nameErrors(username: string): readonly FieldError[] {
-  return isUsername(username) ? [] : [{ path: "username", message: NAME_RULE }];
+/** @throws Problem CONFLICT for the outline of an account whose record is damaged */
+function whole(user: User): User {
+  if (!isDamaged(user)) return user;
+  throw new Problem("CONFLICT", "The stored record of this account is damaged. Remove it, and add it again.");
 }
 
 function passwordErrors(password: string): FieldError[] {
   if (password.length >= SHORTEST_PASSWORD && password.length <= LONGEST_PASSWORD) return [];
   return [{ path: "password", message: `must be ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters long` }];
-}
-
-function keyErrors(keys: readonly string[]): readonly FieldError[] {
-  return ownsKeys(keys) ? [] : [{ path: "keys", message: KEY_RULE }];
 }

@@ -1,10 +1,10 @@
 /** Checks a bearer token step by step, from the header of a request to a principal. */
-import type { KeyObject } from "node:crypto";
+import { hash, type KeyObject } from "node:crypto";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { framedToken, isTyp, jsonObject, tokenHeader, type TokenHeader } from "./bearer.ts";
 import { type ClaimRule, isTimely, judgeClaims, type JudgedClaims } from "./claims.ts";
-import { verifiedTokens } from "./verified.ts";
 
 interface TokenRule extends ClaimRule {
   /** Exactly these. */
@@ -30,9 +30,14 @@ type TokenJudge = (authorization: string | undefined) => Promise<Principal | Ref
 
 const refuse = (refused: string): Refusal => ({ refused });
 
+/** Most verified tokens that are remembered, by hash, so that a busy client's is not verified at every request. */
+const REMEMBERED = 5_000;
+/** How long each is remembered, ms: so a withdrawn signing key soon counts no more. */
+const REMEMBERED_MS = 60_000;
+
 /** Never throws, whatever a client sends. */
 export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): TokenJudge {
-  const verified = verifiedTokens<JudgedClaims>();
+  const verified = new Map<string, { readonly judged: JudgedClaims; readonly until: number }>();
 
   async function judge(token: string): Promise<JudgedClaims | Refusal> {
     const header = tokenHeader(token);
@@ -50,11 +55,14 @@ export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): TokenJu
   return async (authorization) => {
     const token = framedToken(authorization);
     if (token === undefined) return refuse("no bearer token");
-    const known = verified.get(token, clock.monotonic());
+    const name = hash("sha256", token, "base64url");
+    const found = verified.get(name);
+    const known = found !== undefined && clock.monotonic() < found.until ? found.judged : undefined;
     const judged = known ?? (await judge(token));
     if ("refused" in judged) return judged;
     if (!isTimely(judged.times, rule, clock.now())) return refuse("expired, too old or not yet valid");
-    if (known === undefined) verified.set(token, judged, clock.monotonic());
+    if (known === undefined)
+      setNewest(verified, name, { judged, until: clock.monotonic() + REMEMBERED_MS }, REMEMBERED);
     return judged.principal;
   };
 }
