@@ -3,7 +3,7 @@ import { must, optional, optionProblems, whole } from "../../core/ports/options.
 import { own } from "../../core/ports/own-plugins.ts";
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
-import { openUsers } from "./accounts/open-users.ts";
+import { openUsers } from "./accounts/users.ts";
 
 interface AccountsOptions {
   /** How long an access token lives, in milliseconds. @default 900_000 */

@@ -9,7 +9,7 @@ import type { Guess, Route, RouteReply, RouteRequest } from "../../core/ports/pl
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { openAccounts } from "../../plugins/auth/accounts/open.ts";
-import { openUsers } from "../../plugins/auth/accounts/open-users.ts";
+import { openUsers } from "../../plugins/auth/accounts/users.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
 import { accounts } from "../../plugins/auth/accounts.ts";
 import { describeAuth } from "../conformance/auth.ts";

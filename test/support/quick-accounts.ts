@@ -3,7 +3,7 @@ import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { accounts } from "../../plugins/auth/accounts.ts";
 import { openAccounts, type OpenOptions } from "../../plugins/auth/accounts/open.ts";
-import { openUsers } from "../../plugins/auth/accounts/open-users.ts";
+import { openUsers } from "../../plugins/auth/accounts/users.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
 
 export function quickAccounts(options: Partial<OpenOptions> = {}): Plugin<"auth", Auth> & AccountKeeper {

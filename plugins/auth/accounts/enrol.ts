@@ -5,7 +5,7 @@ import { Problem } from "../../../core/model/problem.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import type { Route, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 import { openRoute, ownRoute } from "./describe.ts";
-import { beginTotp, useCode } from "./factors.ts";
+import { beginTotp, confirmTotp, useCode } from "./factors.ts";
 import { readLoginBody } from "./login-body.ts";
 import { codeBody, grant as grantSchema, grantWithCodes, otpauth, setupBody, totpBody } from "./schemas.ts";
 import {
@@ -22,7 +22,6 @@ import {
 } from "./dependencies.ts";
 import { SPENT } from "./setup-code.ts";
 import { type User, userKey } from "./user.ts";
-import { confirmed } from "./users.ts";
 
 export const enrolRoutes = (deps: AccountsDeps): readonly Route[] => [
   openRoute(
@@ -128,7 +127,7 @@ async function confirm(deps: AccountsDeps, request: RouteRequest, caller: Princi
     const { read, session: before } = await sessionOf(deps, caller);
     const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {
       try {
-        return confirmed(read.user, body.code, keys, clock.now());
+        return confirmTotp(read.user, body.code, keys, clock.now());
       } catch (error) {
         if (error instanceof Problem && error.code === "UNAUTHENTICATED")
           await refused(deps, "second_factor.on", read.user, request, "wrong code");

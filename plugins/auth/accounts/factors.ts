@@ -1,4 +1,5 @@
 /** Begins and confirms the second factor of an account, and uses up its codes, each once. */
+import { Problem } from "../../../core/model/problem.ts";
 import type { Keys } from "../../../core/ports/plugin.ts";
 import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri, secretHash } from "./codes.ts";
 import { totpAad, type User } from "./user.ts";
@@ -28,14 +29,21 @@ export function beginTotp(
   return { user: { ...user, pending }, uri: otpauthUri(user.username, secret) };
 }
 
-type Confirmed = { readonly user: User; readonly codes: readonly string[] } | "not begun" | "wrong code";
-
-/** Returns the user with the factor on, its first code used, and its recovery codes, which are shown only this once. */
-export function confirmTotp(user: User, code: string, keys: Pick<Keys, "open">, now: number): Confirmed {
+/**
+ * Returns the user with the factor on, its first code used, and its recovery codes, which are shown only this once.
+ * @throws Problem CONFLICT when none was begun, UNAUTHENTICATED for a wrong code
+ */
+export function confirmTotp(
+  user: User,
+  code: string,
+  keys: Pick<Keys, "open">,
+  now: number,
+): { readonly user: User; readonly codes: readonly string[] } {
   const { pending, ...rest } = user;
-  if (pending === undefined || Math.abs(now - pending.at) > PENDING_MS) return "not begun";
+  if (pending === undefined || Math.abs(now - pending.at) > PENDING_MS)
+    throw new Problem("CONFLICT", "No second factor waits to be confirmed. Begin again.");
   const step = matchTotp(keys.open(pending.sealed, totpAad(user)), code.trim(), now, -1);
-  if (step === undefined) return "wrong code";
+  if (step === undefined) throw new Problem("UNAUTHENTICATED", "The code is wrong. Check the clock of your device.");
   const { codes, hashes } = newRecoveryCodes();
   return { user: { ...rest, totp: { sealed: pending.sealed, lastStep: step }, recovery: hashes }, codes };
 }

@@ -10,11 +10,10 @@ import { loginRoutes } from "./login.ts";
 import type { AccountsDeps } from "./dependencies.ts";
 import { createPasswords, type Passwords } from "./passwords.ts";
 import { userAdminRoutes } from "./user-admin.ts";
-import { resealFactors } from "./reseal.ts";
+import { openUsers } from "./users.ts";
 import { AHEAD_MS, Sessions } from "./sessions.ts";
 import { SetupCode } from "./setup-code.ts";
 import { BruteForceDelay } from "./brute-force-delay.ts";
-import { openUsers } from "./open-users.ts";
 import { keySet } from "./schemas.ts";
 
 export interface OpenOptions {
@@ -95,7 +94,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
       return user && hash("sha256", JSON.stringify([user.uid, user.password, user.keys, user.access]), "base64url");
     },
     firstRun: async () => !(await users.any()),
-    reseal: () => resealFactors(storage, users, keys),
+    reseal: () => users.reseal(),
     routes: [jwks, ...loginRoutes(deps), ...enrolRoutes(deps), ...userAdminRoutes(deps)],
   };
 }

@@ -5,12 +5,13 @@ import { ConflictError } from "../../../core/model/errors.ts";
 import { type FieldError, invalidFields, Problem } from "../../../core/model/problem.ts";
 import type { Account, NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Keys, PluginContext, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { everyEntry, retryOnConflict } from "./dependencies.ts";
 import { beginTotp, confirmTotp } from "./factors.ts";
-import { LONGEST_PASSWORD, type Passwords, SHORTEST_PASSWORD } from "./passwords.ts";
-import type { Sessions } from "./sessions.ts";
+import { createPasswords, LONGEST_PASSWORD, type Passwords, SHORTEST_PASSWORD } from "./passwords.ts";
+import { Sessions } from "./sessions.ts";
+import { SetupCode } from "./setup-code.ts";
 import {
   isDamaged,
   isUsername,
@@ -21,6 +22,7 @@ import {
   type Read,
   readUser,
   RESET_RULE,
+  totpAad,
   type User,
   userKey,
 } from "./user.ts";
@@ -43,23 +45,6 @@ interface UserDeps {
   readonly sessions: Sessions;
   /** Called when an account was added. */
   readonly added: () => Promise<void>;
-}
-
-/**
- * Returns the user with its second factor on. @throws Problem CONFLICT when none was begun, UNAUTHENTICATED for a wrong
- * code
- */
-export function confirmed(
-  user: User,
-  code: string,
-  keys: Pick<Keys, "open">,
-  now: number,
-): { readonly user: User; readonly codes: readonly string[] } {
-  const found = confirmTotp(user, code, keys, now);
-  if (found === "not begun") throw new Problem("CONFLICT", "No second factor waits to be confirmed. Begin again.");
-  if (found === "wrong code")
-    throw new Problem("UNAUTHENTICATED", "The code is wrong. Check the clock of your device.");
-  return found;
 }
 
 export class UserBook implements Users {
@@ -167,9 +152,41 @@ export class UserBook implements Users {
   confirmTotp(username: string, code: string, by?: Actor): Promise<{ readonly recoveryCodes: readonly string[] }> {
     const { keys, clock } = this.#deps;
     return this.#endAnd(username, auditEntry("second_factor.on", username, by), (before) => {
-      const { user, codes } = confirmed(whole(before), code, keys, clock.now());
+      const { user, codes } = confirmTotp(whole(before), code, keys, clock.now());
       return { user, result: { recoveryCodes: codes } };
     });
+  }
+
+  /**
+   * Seals every second factor again with the newest master key, one account at a time, while logins go on. Resolves to how
+   * many it sealed. A factor that nobody has confirmed and no key opens is dropped, since it can be begun again.
+   * @throws Problem CONFLICT naming an account whose second factor no key opens
+   */
+  async reseal(): Promise<number> {
+    let count = 0;
+    for (const { username } of await this.list())
+      count += await retryOnConflict(this.#deps.storage, async () => {
+        const read = await this.read(username);
+        if (read?.user.totp === undefined && read?.user.pending === undefined) return { changes: [], result: 0 };
+        const { totp: before, pending: begun, ...rest } = read.user;
+        const [totp, pending] = [this.#resealed(before, read.user), this.#resealed(begun, read.user)];
+        if (before !== undefined && totp === undefined) {
+          const remedy = `Take it off with "relay users reset ${username} --totp-off", and begin again.`;
+          throw new Problem("CONFLICT", `No master key opens the second factor of ${username}. ${remedy}`);
+        }
+        const next = { ...rest, ...(totp && { totp }), ...(pending && { pending }) };
+        return { changes: [this.change(read, next)], result: (totp ? 1 : 0) + (pending ? 1 : 0) };
+      });
+    return count;
+  }
+
+  #resealed<T extends { readonly sealed: string }>(held: T | undefined, user: User): T | undefined {
+    const { keys } = this.#deps;
+    try {
+      return held && { ...held, sealed: keys.seal(keys.open(held.sealed, totpAad(user)), totpAad(user)) };
+    } catch {
+      return undefined;
+    }
   }
 
   async #found(username: string): Promise<Read> {
@@ -190,6 +207,16 @@ export class UserBook implements Users {
       return { changes: [change, ...(await sessions.endAll(one.user))], audit: [{ ...audit, target }], result };
     });
   }
+}
+
+/** Opens only the accounts, without set-up code, authentication or routes, and loads no library. */
+export function openUsers(
+  ctx: PluginContext,
+  passwords = createPasswords(),
+  sessions = new Sessions(ctx.storage, ctx.clock, 0),
+): UserBook {
+  const { storage, clock, keys } = ctx;
+  return new UserBook({ storage, clock, keys, passwords, sessions, added: () => new SetupCode(ctx).withdraw() });
 }
 
 /** @throws Problem CONFLICT for the outline of an account whose record is damaged */
