@@ -21,8 +21,13 @@ export class Deadlines {
     this.#clock = clock;
   }
 
+  /** Monotonic ms. */
+  now(): number {
+    return this.#clock.monotonic();
+  }
+
   add(timed: Timed, timeoutMs: number): void {
-    timed.endsAt = this.#clock.monotonic() + timeoutMs;
+    timed.endsAt = this.now() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
     if (line !== undefined) return void line.add(timed);
     const begun = new Set([timed]);
@@ -44,7 +49,7 @@ export class Deadlines {
     for (;;) {
       const [first] = line;
       if (first === undefined) break;
-      const left = first.endsAt - this.#clock.monotonic();
+      const left = first.endsAt - this.now();
       if (left > 0) {
         await this.#clock.sleep(this.#clock.now() + Math.min(left, LONGEST_MS), this.#end.signal);
         continue;

@@ -89,7 +89,7 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin =>
       const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000, http2 = false } = options;
       const deadlines = new Deadlines(clock);
       const kept = { keepAliveMs, maxIdle, maxAgeMs };
-      const connections = new Connections({ Client, clock, connect, hosts, http2, connectHttp2, deadlines, ...kept });
+      const connections = new Connections({ Client, connect, hosts, http2, connectHttp2, deadlines, ...kept });
       // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
       const uncalled = new AbortController().signal;
       const tokens = new Tokens(clock, (request) => new Exchange(request, uncalled, shared, BODY_BYTES).start());

@@ -1,42 +1,54 @@
 /**
  * Keeps connections by API key and origin: HTTP/1.1 connections, used by one exchange at a time, and HTTP/2 sessions,
- * used by many, where the receiver offers that.
+ * used by many, where the receiver offers that. Where one may speak HTTP/2, exchanges of a place wait for the connection
+ * that is being opened: it may serve all of them. Where it speaks HTTP/1 alone, each dials for itself at once.
  */
 import type { connect as connectHttp2 } from "node:http2";
 import type { Socket } from "node:net";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
+import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
-import { makeConnection, type ClientOptions } from "./client.ts";
-import type { Deadlines } from "../deadlines.ts";
-import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
-import type { ConnectionUser, Place, PooledConnection, OriginRoute } from "./pool.ts";
-import { Protocols } from "./protocols.ts";
+import { PooledConnection, type ClientOptions } from "./client.ts";
+import { identityOf, Place, placeName, sameCertificate, type Aim, type ConnectionUser } from "./place.ts";
 import { H2Session, type SessionOwner } from "./session.ts";
 
 interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
-  readonly deadlines: Deadlines;
   /** What single hosts need in TLS. */
   readonly hosts: ReadonlyMap<string, TlsIdentity>;
   readonly maxIdle: number;
   readonly maxAgeMs: number;
 }
 
-export class Connections {
+/** Where one subscription's requests go now. */
+interface Route {
+  readonly place: Place;
+  /** The subscription's own client certificate, which the place's identity holds. */
+  readonly certificate: ClientCertificate | undefined;
+  /** The last URL and the path in it: parsing one costs as much as sending it. */
+  url: string;
+  path: string;
+}
+
+/** Most origins whose protocol is remembered. */
+const KNOWN = 10_000;
+
+export class Connections implements SessionOwner {
   readonly #options: ConnectionOptions;
   /** By name. */
   readonly #places = new Map<string, Place>();
   /** By subscription: those of the places above. */
-  readonly #routes = new Map<string, OriginRoute>();
+  readonly #routes = new Map<string, Route>();
   readonly #all = new Set<PooledConnection>();
-  readonly #sessions = new Map<H2Session, Place>();
+  readonly #sessions = new Set<H2Session>();
   /** Idle connections and sessions, the one idle for longest first. */
   readonly #idle = new Set<PooledConnection | H2Session>();
-  readonly #protocols: Protocols;
+  /** By origin: true when it chose HTTP/2 on its last new connection. */
+  readonly #http2 = new Map<string, boolean>();
   #disposed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#protocols = new Protocols(options.clock, options.http2);
   }
 
   /**
@@ -48,13 +60,16 @@ export class Connections {
     if (this.#disposed) throw new Error("the https transport was closed");
     const { place, path } = this.#route(aim);
     user.path = path;
-    let connection = fresh ? undefined : (this.#roomy(place) ?? this.#kept(place));
-    if (connection instanceof H2Session) return connection;
-    if (connection === undefined && !fresh && this.#protocols.wait(place, user)) return undefined;
-    connection ??= this.#make(place);
+    // From here on, so that the place does not count as empty while its old connections are closed.
+    place.busy += 1;
+    const kept = fresh ? undefined : this.#kept(place);
+    if (kept instanceof H2Session || (kept === undefined && !fresh && place.wait(user))) {
+      place.busy -= 1;
+      return kept;
+    }
+    const connection = kept ?? this.#make(place);
     connection.user = user;
     connection.bytes.reset();
-    place.busy += 1;
     return connection;
   }
 
@@ -78,7 +93,7 @@ export class Connections {
     connection.user = undefined;
     client.destroy(null, () => undefined);
     this.#leave(place);
-    this.#protocols.opened(place, connection, true);
+    place.opened(connection, true);
   }
 
   /**
@@ -98,19 +113,44 @@ export class Connections {
     this.#disposed = true;
     const connections = [...this.#all];
     const sessions = [...this.#sessions];
-    this.#all.clear();
-    this.#idle.clear();
-    this.#places.clear();
-    this.#routes.clear();
+    for (const kept of [this.#all, this.#idle, this.#places, this.#routes]) kept.clear();
     const closing = [
       ...connections.map(({ client }) => client.destroy()),
-      ...sessions.map(([session]) => session.close()),
+      ...sessions.map((session) => session.close()),
     ];
-    for (const { place } of connections) this.#protocols.release(place, true);
+    for (const { place } of connections) place.release(true);
     await Promise.all(closing);
   }
 
-  #route(aim: Aim): OriginRoute {
+  /** The receiver has said how many requests the session takes at once. */
+  ready(session: H2Session): void {
+    session.place.opened(session, false);
+  }
+
+  /** The session carries a request again. */
+  busy(session: H2Session): void {
+    this.#idle.delete(session);
+    this.#options.deadlines.remove(session, this.#options.keepAliveMs);
+  }
+
+  idle(session: H2Session): void {
+    this.#options.deadlines.add(session, this.#options.keepAliveMs);
+    this.#rest(session);
+  }
+
+  retired(session: H2Session): void {
+    const { place } = session;
+    place.sessions.splice(place.sessions.indexOf(session), 1);
+    this.busy(session);
+    this.#leave(place);
+    place.opened(session, true);
+  }
+
+  closed(session: H2Session): void {
+    this.#sessions.delete(session);
+  }
+
+  #route(aim: Aim): Route {
     const { subscriptionId, url, certificate } = aim;
     const known = this.#routes.get(subscriptionId);
     const same = known !== undefined && sameCertificate(known.certificate, certificate);
@@ -119,20 +159,14 @@ export class Connections {
     const path = parsed.pathname + parsed.search;
     if (same && known.place.origin === parsed.origin) return Object.assign(known, { url, path });
     this.forget(subscriptionId);
-    const place = this.#place(targetOf(aim, parsed, this.#options.hosts));
+    const name = placeName(aim, parsed.origin);
+    const identity = identityOf(this.#options.hosts.get(parsed.hostname), certificate);
+    const place = this.#places.get(name) ?? new Place(name, parsed, identity);
+    this.#places.set(name, place);
     place.subscriptions.add(subscriptionId);
-    const route: OriginRoute = { place, certificate, url, path };
+    const route: Route = { place, certificate, url, path };
     this.#routes.set(subscriptionId, route);
     return route;
-  }
-
-  #place(target: Target): Place {
-    const known = this.#places.get(target.name);
-    if (known !== undefined) return known;
-    const empty = { idle: [], busy: 0, sessions: [], opening: new Set<never>(), waiting: [] };
-    const place: Place = { ...target, ...empty, subscriptions: new Set() };
-    this.#places.set(target.name, place);
-    return place;
   }
 
   /** False when the subscriptions of a place have another origin, or none, by now. */
@@ -142,8 +176,7 @@ export class Connections {
 
   /** Forgets a place without connections. */
   #leave(place: Place): void {
-    const unused = place.busy === 0 && place.idle.length === 0 && place.sessions.length === 0;
-    if (!unused || !this.#stands(place)) return;
+    if (!place.unused || !this.#stands(place)) return;
     this.#places.delete(place.name);
     for (const subscriptionId of place.subscriptions) this.#routes.delete(subscriptionId);
   }
@@ -157,43 +190,33 @@ export class Connections {
     else if (oldest !== undefined) this.drop(oldest);
   }
 
-  /** Returns a session that takes one more request and is not too old. */
-  #roomy(place: Place): H2Session | undefined {
-    if (place.sessions.length === 0) return undefined;
-    const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
-    // Busy for a moment, so that its place does not count as empty.
-    place.busy += 1;
-    for (const session of [...place.sessions]) if (session.openedAt < oldest) session.retire();
-    place.busy -= 1;
-    return place.sessions.find(({ room }) => room);
-  }
-
-  /** Returns the connection that was used last, unless it is too old. */
-  #kept(place: Place): PooledConnection | undefined {
-    const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
-    for (;;) {
-      const connection = place.idle.at(-1);
-      if (connection === undefined) return undefined;
-      if (connection.openedAt < oldest) {
-        // Busy for a moment, so that its place does not count as empty.
-        place.busy += 1;
-        this.drop(connection);
-        place.busy -= 1;
+  /** Returns a session that takes one more request, or the connection that was used last; closes what is too old. */
+  #kept(place: Place): PooledConnection | H2Session | undefined {
+    const oldest = this.#options.deadlines.now() - this.#options.maxAgeMs;
+    if (place.sessions.length > 0) {
+      for (const session of [...place.sessions]) if (session.openedAt < oldest) session.retire();
+      const roomy = place.sessions.find(({ room }) => room);
+      if (roomy !== undefined) return roomy;
+    }
+    for (let last = place.idle.at(-1); last !== undefined; last = place.idle.at(-1)) {
+      if (last.openedAt < oldest) {
+        this.drop(last);
         continue;
       }
       place.idle.pop();
-      this.#idle.delete(connection);
-      return connection;
+      this.#idle.delete(last);
+      return last;
     }
+    return undefined;
   }
 
   #make(place: Place): PooledConnection {
-    const connection = makeConnection(this.#options, place, (of, socket) => this.#opened(of, socket));
+    const connection = new PooledConnection(this.#options, place, (of, socket) => this.#opened(of, socket));
     connection.client.on("disconnect", () => {
       if (this.#idle.has(connection)) this.drop(connection);
     });
     this.#all.add(connection);
-    this.#protocols.opening(connection);
+    if (this.#options.http2 && this.#http2.get(place.origin) !== false) place.opening.add(connection);
     return connection;
   }
 
@@ -201,47 +224,21 @@ export class Connections {
   #opened(connection: PooledConnection, socket: Socket & { readonly alpnProtocol?: string | false | null }): boolean {
     const { place, user } = connection;
     const http2 = socket.alpnProtocol === "h2";
-    this.#protocols.chose(place.origin, http2);
+    if (this.#options.http2) setNewest(this.#http2, place.origin, http2, KNOWN);
     if (!http2 || user === undefined) {
-      this.#protocols.opened(place, connection, false);
+      place.opened(connection, false);
       return false;
     }
-    const session = new H2Session(this.#options.connectHttp2, socket, place, connection.openedAt, this.#owner(place));
-    this.#sessions.set(session, place);
+    const session = new H2Session(this.#options.connectHttp2, socket, place, connection.openedAt, this);
+    this.#sessions.add(session);
     place.sessions.push(session);
     // Those that wait go on when the receiver has said how many requests it takes at once.
     if (place.opening.delete(connection)) place.opening.add(session);
     user.moved(session);
     // Its client ends the exchange that it has, which is the session's by now.
     this.drop(connection);
-    if (!session.carries) this.#idles(session);
+    if (!session.carries) this.idle(session);
     if (!this.#stands(place)) session.retire();
     return true;
-  }
-
-  #owner(place: Place): SessionOwner {
-    const { deadlines, keepAliveMs } = this.#options;
-    const busy = (session: H2Session): void => {
-      this.#idle.delete(session);
-      deadlines.remove(session, keepAliveMs);
-    };
-    return {
-      busy,
-      idle: (session) => this.#idles(session),
-      ready: (session) => this.#protocols.opened(place, session, false),
-      retired: (session) => {
-        place.sessions.splice(place.sessions.indexOf(session), 1);
-        busy(session);
-        this.#leave(place);
-        this.#protocols.opened(place, session, true);
-      },
-      closed: (session) => this.#sessions.delete(session),
-    };
-  }
-
-  #idles(session: H2Session): void {
-    const { deadlines, keepAliveMs } = this.#options;
-    deadlines.add(session, keepAliveMs);
-    this.#rest(session);
   }
 }

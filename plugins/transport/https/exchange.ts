@@ -4,7 +4,8 @@ import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";
 import type { Deadlines, Timed } from "../deadlines.ts";
 import { failure, tooLong, unknownStatus } from "./failure.ts";
-import type { ConnectionUser, PooledConnection } from "./pool.ts";
+import type { PooledConnection } from "./client.ts";
+import type { ConnectionUser } from "./place.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
 import { H2Session } from "./session.ts";
 import type { SessionStream, StreamUser } from "./session-stream.ts";
@@ -111,7 +112,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   proceed(fresh: boolean): void {
-    if (!this.#settled) this.#dispatch(fresh);
+    if (this.#settled) return;
+    // A process that was stopped meanwhile gets its timers after its sockets: see `PooledConnection`.
+    if (this.#shared.deadlines.now() >= this.endsAt) this.expire();
+    else this.#dispatch(fresh);
   }
 
   moved(session: H2Session): void {

@@ -6,7 +6,7 @@ import type { ClientHttp2Session, connect } from "node:http2";
 import type { Socket } from "node:net";
 import type { Timed } from "../deadlines.ts";
 import { ClosedByRelay, InvalidResponse, StreamReset } from "./failure.ts";
-import type { Target } from "./place.ts";
+import type { Place } from "./place.ts";
 import { HEAD_BYTES, RESPONSE_BYTES } from "./response-bytes.ts";
 import { SessionStream, type StreamEnd, type StreamUser } from "./session-stream.ts";
 import { Wire } from "./wire.ts";
@@ -35,7 +35,7 @@ export interface SessionOwner {
 }
 
 export class H2Session implements Timed {
-  readonly target: Target;
+  readonly place: Place;
   /** Monotonic ms at which its socket was opened. */
   readonly openedAt: number;
   /** While it is idle: monotonic ms at which it is closed, and its place among those that wait for that. */
@@ -56,12 +56,12 @@ export class H2Session implements Timed {
   #reused = false;
   #cause: Error | undefined;
 
-  constructor(open: typeof connect, socket: Socket, target: Target, openedAt: number, owner: SessionOwner) {
-    this.target = target;
+  constructor(open: typeof connect, socket: Socket, place: Place, openedAt: number, owner: SessionOwner) {
+    this.place = place;
     this.openedAt = openedAt;
     this.#owner = owner;
     this.#wire = new Wire(socket, (bytes) => this.#take(bytes));
-    const session = open(target.origin, {
+    const session = open(place.origin, {
       createConnection: () => this.#wire,
       settings: { enablePush: false, maxHeaderListSize: HEAD_BYTES },
       maxHeaderListPairs: HEAD_BYTES / 32,
@@ -92,7 +92,7 @@ export class H2Session implements Timed {
 
   /** @throws TypeError when a header cannot be sent */
   send(path: string, headers: Readonly<Record<string, string>>, body: Uint8Array, user: StreamUser): SessionStream {
-    const { authority } = this.target;
+    const { authority } = this.place;
     const stream = this.#session.request(
       {
         ...headers,
