@@ -1,14 +1,10 @@
 /** The https transport over HTTP/2, against Node's own server: many attempts of a key on one connection. */
-import { X509Certificate } from "node:crypto";
 import type { Http2ServerResponse } from "node:http2";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import type { HttpsOptions } from "../../plugins/transport/https.ts";
-import { describeTransport } from "../conformance/transport.ts";
-import type { FarSide } from "../conformance/transport.ts";
-import { clientCertificate } from "../support/certificates.ts";
 import { testClock } from "../support/clock.ts";
 import { startHttp2Receiver, type Answer, type Http2Receiver } from "../support/http2-receiver.ts";
 import { openHttps, type HttpsLine } from "../support/https.ts";
@@ -31,56 +27,6 @@ const reply =
   (_, response) =>
     void response.writeHead(status).end();
 
-describe("the law of transports", () => {
-  describeTransport(it, {
-    open: async () => {
-      let does: FarSide = { do: "answer", status: 200 };
-      const gathered: (() => void)[] = [];
-      const receiver = await startHttp2Receiver({
-        answer: (_, response) => {
-          const now = does;
-          switch (now.do) {
-            case "answer":
-              response.writeHead(now.status, now.retryAfter === undefined ? {} : { "retry-after": now.retryAfter });
-              return void response.end(now.body ?? "");
-            case "cut":
-              return receiver.drop();
-            case "drip": {
-              response.writeHead(200);
-              const timer = setInterval(() => void response.write("a"), 10);
-              return void response.on("close", () => clearInterval(timer));
-            }
-            case "garble":
-              // As a server does whose client broke the protocol: nothing but words, and no answer.
-              return response.stream.close(1);
-            case "gather":
-              gathered.push(() => response.writeHead(200).end());
-              return gathered.length === now.count ? gathered.forEach((go) => go()) : undefined;
-            case "hang":
-          }
-        },
-      });
-      const line = await open();
-      return {
-        transport: line.transport,
-        url: receiver.url(),
-        nowhere: "https://127.0.0.1:1/",
-        far: (next) => {
-          does = next;
-        },
-        arrived: async (count) => {
-          await receiver.until(() => receiver.requests.length >= count);
-          return receiver.requests;
-        },
-        [Symbol.asyncDispose]: async () => {
-          await line.transport.dispose();
-          await receiver[Symbol.asyncDispose]();
-        },
-      };
-    },
-  });
-});
-
 describe("requests of one subscription", () => {
   it("share one connection, a thousand of them, though none was known when they began", async () => {
     await using receiver = await startHttp2Receiver();
@@ -96,30 +42,6 @@ describe("requests of one subscription", () => {
     expect(receiver.most()).toBeGreaterThan(1);
     expect(receiver.requests.every(({ version }) => version === "2.0")).toBe(true);
     expect(new Set(receiver.requests.map(({ body }) => body.toString())).size).toBe(1_000);
-  });
-
-  it("are POSTs with the path and query of the URL, its headers and its body", async () => {
-    await using receiver = await startHttp2Receiver();
-    await using line = await open();
-    const body = Buffer.from([0, 1, 2, 0xff]);
-    const headers = { "Content-Type": "application/json", "webhook-id": "evt_1", "X-Relay-Event": "a:b" };
-    expect(await to(line, receiver)({ url: receiver.url("/a%20b?c=%2F&d"), headers, body })).toMatchObject({
-      status: 200,
-    });
-    expect(await to(line, receiver)({ body: new Uint8Array(0) })).toMatchObject({ status: 200 });
-    expect(receiver.requests[0]).toMatchObject({
-      method: "POST",
-      path: "/a%20b?c=%2F&d",
-      body,
-      host: `127.0.0.1:${receiver.port}`,
-    });
-    expect(receiver.requests[0]?.headers).toMatchObject({
-      "content-type": "application/json",
-      "webhook-id": "evt_1",
-      "x-relay-event": "a:b",
-      "content-length": "4",
-    });
-    expect(receiver.requests[1]?.headers).toMatchObject({ "content-length": "0" });
   });
 
   it("go by HTTP/1.1 to a receiver that does not offer HTTP/2, on a connection each", async () => {
@@ -174,29 +96,6 @@ describe("requests of one subscription", () => {
     expect(receiver.connections()).toBe(1);
   });
 
-  it("that waited until after their deadline, while no timer could run, are not sent", async () => {
-    const clock = { ...systemClock() };
-    await using receiver = await startHttp2Receiver();
-    await using line = await open({}, clock);
-    const send = to(line, receiver);
-    const all = [send({ timeoutMs: 60_000 }), send({ timeoutMs: 5_000 })];
-    // As after a SIGSTOP: by the clock the time of the second is over, and no timer has run yet.
-    const { monotonic } = clock;
-    clock.monotonic = () => monotonic() + 6_000;
-    expect(await Promise.all(all)).toMatchObject([{ status: 200 }, { error: "timeout" }]);
-    expect(receiver.requests).toHaveLength(1);
-  });
-
-  it("that wait for a connection say so when their time is over", async () => {
-    await using line = await openHttps({
-      options: { http2: true },
-      guard: { resolver: () => new Promise(() => undefined) },
-    });
-    const send = () => line.send({ url: "https://slow.example.com/", timeoutMs: 150 });
-    const timeout = { kind: "error", error: "timeout", detail: "no connection within 150 ms" };
-    expect(await Promise.all([send(), send()])).toEqual([timeout, timeout]);
-  });
-
   it("that wait for a connection which fails go on by themselves", async () => {
     let tries = 0;
     await using receiver = await startHttp2Receiver();
@@ -215,32 +114,6 @@ describe("requests of one subscription", () => {
 });
 
 describe("connections", () => {
-  it("are of one subscription, with its own client certificate", async () => {
-    await using receiver = await startHttp2Receiver({ clients: true });
-    await using line = await open();
-    const [one, two] = [await clientCertificate(), await clientCertificate()];
-    const send = to(line, receiver);
-    for (let i = 0; i < 3; i++) {
-      await send({ subscriptionId: "sub_1", credentials: { clientCertificate: one } });
-      await send({ subscriptionId: "sub_2", credentials: { clientCertificate: two } });
-    }
-    expect(await send({ subscriptionId: "sub_3" })).toMatchObject({ kind: "error", error: "tls" });
-    const shown = [one, two].map(({ cert }) => new X509Certificate(cert).fingerprint256);
-    expect(receiver.requests.map(({ client }) => client)).toEqual([...shown, ...shown, ...shown]);
-    expect(connectionsOf(receiver)).toEqual([1, 2, 1, 2, 1, 2]);
-  });
-
-  it("are left behind with the old certificate or origin", async () => {
-    await using receiver = await startHttp2Receiver();
-    await using line = await open();
-    const send = to(line, receiver);
-    const other = `https://localhost:${receiver.port}/`;
-    for (const over of [{}, { url: other }, {}, { credentials: { clientCertificate: await clientCertificate() } }])
-      expect(await send(over)).toMatchObject({ status: 200 });
-    expect(connectionsOf(receiver)).toEqual([1, 2, 3, 4]);
-    await receiver.until(() => receiver.open() === 1);
-  });
-
   it("carry access tokens, and those are asked for over HTTP/2 as well", async () => {
     await using endpoint = await startHttp2Receiver({
       answer: (_, response) =>
@@ -305,59 +178,6 @@ describe("connections", () => {
     expect(receiver.connections()).toBe(1);
   });
 
-  it("beyond the limit of idle ones are closed, whatever they speak", async () => {
-    await using old = await startReceiver();
-    await using receiver = await startHttp2Receiver();
-    await using line = await open({ maxIdle: 2 });
-    const send = to(line, receiver);
-    const of = (keyId: string) => ({ keyId, subscriptionId: `sub_${keyId}` });
-    await send(of("a"));
-    await line.send({ url: old.url(), ...of("b") });
-    await send(of("c"));
-    await receiver.until(() => receiver.open() === 1);
-    for (const keyId of ["c", "a"]) await send(of(keyId));
-    expect(connectionsOf(receiver)).toEqual([1, 2, 2, 3]);
-  });
-
-  it("of a subscription that is gone are closed, once what is under way has ended", async () => {
-    const held: Http2ServerResponse[] = [];
-    await using receiver = await startHttp2Receiver({ answer: (_, response) => void held.push(response) });
-    await using line = await open();
-    const sending = to(line, receiver)();
-    await receiver.until(() => held.length === 1);
-    line.transport.forget?.("sub_1");
-    expect(receiver.open()).toBe(1);
-    held[0]?.writeHead(200).end();
-    expect(await sending).toMatchObject({ status: 200 });
-    await receiver.until(() => receiver.open() === 0);
-  });
-
-  it("that were closed while idle are replaced", async () => {
-    await using receiver = await startHttp2Receiver();
-    await using line = await open();
-    for (let i = 0; i < 10; i++) {
-      expect(await to(line, receiver)()).toMatchObject({ status: 200 });
-      if (i % 2 === 0) receiver.drop();
-      else receiver.goAway();
-      await receiver.until(() => receiver.open() === 0);
-    }
-    expect(connectionsOf(receiver)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  });
-
-  it("that are closed just as requests are written end in an answer or a reset, and nothing arrives twice", async () => {
-    await using receiver = await startHttp2Receiver();
-    await using line = await open();
-    const send = to(line, receiver);
-    for (let i = 0; i < 40; i++) {
-      if (i % 2 === 0) receiver.drop();
-      else receiver.goAway();
-      for (const one of await Promise.all([send({ body: Buffer.from(`${i}a`) }), send({ body: Buffer.from(`${i}b`) })]))
-        expect(one).toMatchObject(one.kind === "response" ? { status: 200 } : { error: "reset" });
-    }
-    const bodies = receiver.requests.map(({ body }) => body.toString());
-    expect(new Set(bodies).size).toBe(bodies.length);
-  });
-
   it("resume the TLS session of an earlier one", async () => {
     await using receiver = await startHttp2Receiver();
     await using line = await open();
@@ -394,18 +214,6 @@ describe("an end in mid-stream", () => {
     expect(receiver.requests).toHaveLength(6);
   });
 
-  it("of a body leaves the status as the answer", async () => {
-    await using receiver = await startHttp2Receiver({
-      answer: (_, response) => {
-        response.writeHead(201);
-        response.write("half");
-        setTimeout(() => receiver.drop(), 100);
-      },
-    });
-    await using line = await open();
-    expect(await to(line, receiver)()).toMatchObject({ kind: "response", status: 201, truncated: true });
-  });
-
   it("of one attempt is no end of the others", async () => {
     const held: Http2ServerResponse[] = [];
     await using receiver = await startHttp2Receiver({ answer: (_, response) => void held.push(response) });
@@ -421,29 +229,5 @@ describe("an end in mid-stream", () => {
     await receiver.until(() => receiver.aborted() === 1);
     held[0]?.writeHead(202).end();
     expect(await slow).toMatchObject({ status: 202 });
-  });
-
-  it("of the transport is our own fault, not the receiver's", async () => {
-    await using receiver = await startHttp2Receiver({ answer: hang });
-    const line = await open();
-    const send = to(line, receiver);
-    const all = [send(), send()];
-    await receiver.until(() => receiver.requests.length === 2);
-    const ended = Promise.all(all.map((one) => expect(one).rejects.toThrow()));
-    await line.transport.dispose();
-    await ended;
-    await expect(send()).rejects.toThrow("closed");
-    await receiver.until(() => receiver.open() === 0);
-  });
-
-  it("of the transport reaches those that wait for a connection", async () => {
-    const line = await openHttps({
-      options: { http2: true },
-      guard: { resolver: () => new Promise(() => undefined) },
-    });
-    const all = Array.from({ length: 3 }, () => line.send({ url: "https://slow.example.com/", timeoutMs: 60_000 }));
-    const ended = Promise.all(all.map((one) => expect(one).rejects.toThrow()));
-    await line.transport.dispose();
-    await ended;
   });
 });

@@ -1,80 +1,12 @@
-/** The https transport over real TLS, against a receiver that behaves as badly as receivers do. */
+/** The https transport over real TLS and HTTP/1.1, against a receiver that behaves as badly as receivers do. */
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
-import { createGuard } from "../../core/guard/index.ts";
 import type { GuardOptions } from "../../core/guard/index.ts";
-import type { Clock } from "../../core/ports/clock.ts";
-import type { ConnectTarget, PluginContext } from "../../core/ports/plugin.ts";
-import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
-import { systemClock } from "../../core/runtime/clock.ts";
-import { https } from "../../plugins/transport/https.ts";
-import type { HttpsOptions } from "../../plugins/transport/https.ts";
-import { describeTransport } from "../conformance/transport.ts";
-import type { FarSide } from "../conformance/transport.ts";
+import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
 import { makeAuthority, testAuthority } from "../support/certificates.ts";
-import { turn } from "../support/clock.ts";
-import { quietLog, quietMetrics } from "../support/quiet.ts";
-import { startReceiver } from "../support/receiver.ts";
-import type { Receiver, ReceiverOptions, Step } from "../support/receiver.ts";
+import { openHttps } from "../support/https.ts";
+import { startReceiver, type ReceiverOptions, type Step } from "../support/receiver.ts";
 import vectors from "../fixtures/vectors/ssrf.json" with { type: "json" };
-
-const refuse = (): never => {
-  throw new Error("the https transport has no use for this");
-};
-
-interface Line extends AsyncDisposable {
-  readonly transport: Transport;
-  /** Where connections were asked for, in order. */
-  readonly targets: readonly ConnectTarget[];
-  send(over?: Partial<TransportRequest>, signal?: AbortSignal): Promise<Reply>;
-}
-
-/** A transport over a guard that opens loopback, unless told otherwise. */
-const openLine = async (
-  url: string,
-  { clock = systemClock(), ...rest }: Partial<GuardOptions> & { readonly https?: HttpsOptions } = {},
-): Promise<Line> => {
-  const { ca } = await testAuthority();
-  const guard = createGuard({ allow: ["127.0.0.1:*", "localhost:*"], ports: [443], ca, clock, ...rest });
-  const targets: ConnectTarget[] = [];
-  const context: PluginContext = {
-    clock,
-    connect: (target, signal) => {
-      targets.push(target);
-      return guard.connect(target, signal);
-    },
-    log: quietLog(),
-    metrics: quietMetrics(),
-    fetch: refuse,
-    refused: refuse,
-    guess: refuse,
-    secret: refuse,
-    storage: { getItem: refuse, range: refuse, commit: refuse },
-    keys: { seal: refuse, open: refuse, signToken: refuse, publicJwk: refuse },
-    dataDir: "",
-    configDir: "",
-  };
-  const transport = await https(rest.https).setup(context);
-  return {
-    transport,
-    targets,
-    send: (over = {}, signal = new AbortController().signal) =>
-      transport.send(
-        {
-          url,
-          headers: {},
-          body: Buffer.from("{}"),
-          timeoutMs: 5_000,
-          subscriptionId: "sub_1",
-          keyId: "key_1",
-          messageId: "dlv_1_0",
-          ...over,
-        },
-        signal,
-      ),
-    [Symbol.asyncDispose]: () => transport.dispose(),
-  };
-};
 
 const opened: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -82,89 +14,20 @@ afterEach(async () => {
 });
 
 /** A receiver with a script and a line to it, both closed after the test. */
-const facing = async (
-  script: readonly Step[],
-  options: Parameters<typeof openLine>[1] = {},
-  receiving: ReceiverOptions = {},
-): Promise<{ receiver: Receiver; line: Line }> => {
+const facing = async (script: readonly Step[], guard: Partial<GuardOptions> = {}, receiving: ReceiverOptions = {}) => {
   const receiver = await startReceiver({ script, ...receiving });
   opened.push(receiver);
-  const line = await openLine(receiver.url(), options);
+  const line = await openHttps({ guard });
   opened.push(line);
-  return { receiver, line };
+  const send = (over: Partial<TransportRequest> = {}, signal?: AbortSignal): Promise<Reply> =>
+    line.send({ url: receiver.url(), ...over }, signal);
+  return { receiver, line: { ...line, send } };
 };
 
 const excerptOf = (reply: Reply): string =>
   reply.kind === "response" ? new TextDecoder().decode(reply.excerpt) : `no response: ${reply.detail}`;
 
-describe("the law of transports", () => {
-  describeTransport(it, {
-    open: async () => {
-      let does: FarSide = { do: "answer", status: 200 };
-      const gathered: (() => void)[] = [];
-      const step = async (): Promise<Step> => {
-        const now = does;
-        switch (now.do) {
-          case "answer": {
-            const { status, body, retryAfter } = now;
-            return { do: "reply", status, body, ...(retryAfter && { headers: { "retry-after": retryAfter } }) };
-          }
-          case "cut":
-            return { do: "reset" };
-          case "drip":
-            return { do: "drip", everyMs: 10, status: 200 };
-          case "hang":
-            return { do: "hang" };
-          case "garble":
-            return { do: "raw", text: "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n" };
-          case "gather":
-            await new Promise<void>((resolve) => {
-              gathered.push(resolve);
-              if (gathered.length === now.count) gathered.forEach((answer) => answer());
-            });
-            return 200;
-        }
-      };
-      const receiver = await startReceiver({ script: step });
-      const line = await openLine(receiver.url());
-      return {
-        transport: line.transport,
-        url: receiver.url(),
-        nowhere: "https://127.0.0.1:1/",
-        far: (next) => {
-          does = next;
-        },
-        arrived: (count) => receiver.waitFor(count),
-        [Symbol.asyncDispose]: async () => {
-          await line.transport.dispose();
-          await receiver.close();
-        },
-      };
-    },
-  });
-});
-
 describe("a request", () => {
-  it("is a POST with the path and query of the URL, its headers and its body", async () => {
-    const { receiver, line } = await facing([204]);
-    const body = Buffer.from([0, 1, 2, 0xff]);
-    const headers = { "content-type": "application/json", "webhook-id": "evt_1" };
-    expect(await line.send({ url: receiver.url("/a%20b?c=%2F&d"), headers, body })).toMatchObject({ status: 204 });
-    expect(receiver.requests[0]).toMatchObject({ method: "POST", path: "/a%20b?c=%2F&d", body });
-    expect(receiver.requests[0]?.headers).toMatchObject({
-      ...headers,
-      "content-length": "4",
-      host: `127.0.0.1:${receiver.port}`,
-    });
-    expect(receiver.requests[0]?.headers).not.toHaveProperty("transfer-encoding");
-  });
-
-  it("may have an empty body", async () => {
-    const { receiver, line } = await facing([200]);
-    expect(await line.send({ body: new Uint8Array(0) })).toMatchObject({ status: 200 });
-    expect(receiver.requests[0]?.headers["content-length"]).toBe("0");
-  });
-
   it("reaches a name that the operator allows, with that name in TLS", async () => {
     const { receiver, line } = await facing([200]);
     expect(await line.send({ url: `https://localhost:${receiver.port}/` })).toMatchObject({ status: 200 });
@@ -199,11 +62,6 @@ describe("a redirect is an answer like any other, and its target is never contac
 });
 
 describe("the status decides, and what happens to the body after it changes nothing", () => {
-  it("a 200 whose body is reset is a 200", async () => {
-    const { line } = await facing([{ do: "reset", status: 200 }]);
-    expect(await line.send()).toMatchObject({ kind: "response", status: 200, truncated: true });
-  });
-
   it("a 200 whose body stalls is a 200 at the deadline", async () => {
     const { receiver, line } = await facing([{ do: "stall", status: 200 }]);
     const reply = await line.send({ timeoutMs: 1_500 });
@@ -265,26 +123,6 @@ describe("what goes wrong is reported with its stage", () => {
     expect(await failing({ do: "drip", everyMs: 20 }, { timeoutMs: 300 })).toMatchObject({ error: "timeout" });
     // The receiver drips for ever.
     expect(performance.now() - began).toBeLessThan(30_000);
-  });
-
-  it("a name that does not answer: timeout over all stages", async () => {
-    const { line } = await facing([], { resolver: () => new Promise(() => undefined) });
-    expect(await line.send({ url: "https://slow.example.com/", timeoutMs: 150 })).toEqual({
-      kind: "error",
-      error: "timeout",
-      detail: "no connection within 150 ms",
-    });
-  });
-
-  it("a connection that opens after the deadline, while no timer could run: timeout, and nothing is sent", async () => {
-    const clock = { ...systemClock() };
-    const { receiver, line } = await facing([200], { clock });
-    const { monotonic } = clock;
-    const sending = line.send({ timeoutMs: 5_000 });
-    // As after a SIGSTOP: by the clock the time is over, and no timer has run yet.
-    clock.monotonic = () => monotonic() + 6_000;
-    expect(await sending).toMatchObject({ kind: "error", error: "timeout" });
-    expect(receiver.requests).toHaveLength(0);
   });
 
   it("a name without addresses: dns", async () => {
@@ -482,55 +320,11 @@ describe("connections", () => {
     expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 1, 1, 2]);
   });
 
-  it("are left behind when a subscription moves to another origin", async () => {
-    const { receiver, line } = await facing([]);
-    await line.send();
-    await line.send({ url: `https://localhost:${receiver.port}/` });
-    await line.send();
-    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2, 3]);
-  });
-
   it("are not kept when the receiver says so", async () => {
     const { receiver, line } = await facing([{ do: "reply", headers: { connection: "close" } }, 200]);
     await line.send();
     expect(await line.send()).toMatchObject({ status: 200 });
     expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2]);
-  });
-
-  it("are checked again when they are old", async () => {
-    const real = systemClock();
-    let later = 0;
-    const clock: Clock = { ...real, monotonic: () => real.monotonic() + later };
-    const { receiver, line } = await facing([], { clock });
-    await line.send();
-    later = 59_000;
-    await line.send();
-    later = 61_000;
-    await line.send();
-    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
-    expect(line.targets).toHaveLength(2);
-  });
-
-  it("that were closed while idle are replaced", async () => {
-    const { receiver, line } = await facing([]);
-    for (let i = 0; i < 10; i++) {
-      expect(await line.send()).toMatchObject({ status: 200 });
-      await receiver.dropConnections();
-      await turn();
-    }
-    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  });
-
-  it("that are closed just as a request is written end in an answer or a reset, and nothing arrives twice", async () => {
-    const { receiver, line } = await facing([]);
-    for (let i = 0; i < 50; i++) {
-      const dropped = receiver.dropConnections();
-      const reply = await line.send({ body: Buffer.from(String(i)) });
-      await dropped;
-      expect(reply).toMatchObject(reply.kind === "response" ? { status: 200 } : { error: "reset" });
-    }
-    const bodies = receiver.requests.map(({ body }) => body.toString());
-    expect(new Set(bodies).size).toBe(bodies.length);
   });
 
   it("that break under a request are a reset, and the request is not sent again", async () => {
@@ -539,23 +333,6 @@ describe("connections", () => {
     expect(await line.send()).toMatchObject({ kind: "error", error: "reset" });
     expect(receiver.requests).toHaveLength(2);
     expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 1]);
-  });
-
-  it("beyond the limit of idle ones are closed", async () => {
-    const { receiver, line } = await facing([], { https: { maxIdle: 2 } });
-    for (const keyId of ["a", "b", "c", "a", "c"]) await line.send({ keyId, subscriptionId: `sub_${keyId}` });
-    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 3]);
-  });
-
-  it("end with the transport, and a request under way then is our own fault, not the receiver's", async () => {
-    const { receiver, line } = await facing([{ do: "hang" }]);
-    const sending = line.send();
-    await receiver.waitFor(1);
-    const ended = expect(sending).rejects.toThrow();
-    await line.transport.dispose();
-    await ended;
-    await expect(line.send()).rejects.toThrow("closed");
-    await receiver.waitForAborted(1);
   });
 
   it("of a caller who gives up are closed", async () => {
