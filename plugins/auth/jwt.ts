@@ -18,7 +18,7 @@ import { joseVerify, tokenJudge } from "./token/judge.ts";
 export { jwtProblems } from "./jwt/options.ts";
 export type { JwtOptions } from "./jwt/options.ts";
 
-/** What `relay token` needs to make a token that this plug-in accepts; absent where it has only public keys. */
+/** Tells `relay token` how to make a token that this plug-in accepts, where it has more than public keys. */
 interface JwtPlugin extends Plugin<"auth", Auth> {
   readonly options: JwtOptions;
 }

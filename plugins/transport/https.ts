@@ -45,7 +45,7 @@ export interface HttpsOptions {
   readonly proxy?: SecretOption;
 }
 
-/** What `relay check --url` uses of the plug-in beside its port. */
+/** Lets `relay check --url` connect as deliveries do. */
 interface HttpsPlugin extends Plugin<"transport", Transport> {
   /** Connects as deliveries do: with the host's files, through the proxy. @throws StartError 78 */
   reach(ctx: Pick<PluginContext, "connect" | "configDir" | "secret">): Reach;

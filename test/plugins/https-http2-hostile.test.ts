@@ -1,4 +1,4 @@
-/** What a hostile HTTP/2 receiver may do to the relay: no more than one that speaks HTTP/1. */
+/** A hostile HTTP/2 receiver does no more to the relay than one that speaks HTTP/1. */
 import { describe, expect, it } from "vitest";
 import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
 import {

@@ -83,7 +83,7 @@ describe("what the proxy answers", () => {
     [status("403 Forbidden"), { kind: "error", error: "connect", detail: "the proxy refuses the connection (403)" }],
     [status("504 Gateway Timeout"), { kind: "error", error: "connect", detail: "the proxy cannot connect (504)" }],
     [status("407 Proxy Authentication Required"), { kind: "unavailable", detail: expect.stringContaining("407") }],
-    // What tinyproxy answers to a wrong password.
+    // The answer of tinyproxy to a wrong password.
     [status("401 Unauthorized"), { kind: "unavailable", detail: expect.stringContaining("credentials (401)") }],
     ["", { kind: "unavailable", detail: "the proxy closed the connection" }],
     ["SSH-2.0-x\r\n\r\n", { kind: "unavailable", detail: "the proxy's answer is not HTTP" }],

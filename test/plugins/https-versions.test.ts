@@ -1,4 +1,4 @@
-/** What the https transport promises of requests and connections, over HTTP/1.1 and over HTTP/2 alike, on real TLS. */
+/** The https transport keeps its promises over HTTP/1.1 and over HTTP/2 alike, on real TLS. */
 import { X509Certificate } from "node:crypto";
 import type { Http2ServerResponse } from "node:http2";
 import { describe, expect, it } from "vitest";

@@ -205,7 +205,7 @@ describe("what goes wrong is reported with its stage", () => {
     const { receiver, line } = await facing([{ do: "pour", head, again }]);
     expect(await line.send()).toMatchObject({ kind: "response", status: 200, truncated: true });
     await receiver.waitForAborted(1);
-    // What the sockets on both sides hold comes on top of what is read.
+    // The sockets on both sides hold some more than is read.
     expect(receiver.written()).toBeLessThan(8_000_000);
   });
 

@@ -37,7 +37,7 @@ describe("jwt() with a secret keeps the law", () => {
 });
 
 describe("the vectors", () => {
-  // What only the server sees: how large headers may be, sessions, whose key a path names.
+  // Only the server sees how large headers may be, sessions, whose key a path names.
   const elsewhere = ["JWT-073", "JWT-096"];
   for (const vector of tokenVectors.filter(({ id }) => !elsewhere.includes(id))) {
     it(`${vector.id}: ${vector.name}`, async () => {

@@ -1,4 +1,4 @@
-/** What tests of bus transports share: a request to send, and the context of a plug-in with its secrets. */
+/** Parts of the tests of bus transports: a request to send, and the context of a plug-in with its secrets. */
 import type { Log, PluginContext } from "../../core/ports/plugin.ts";
 import type { TransportPlugin } from "../../core/ports/plan.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";

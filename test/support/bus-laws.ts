@@ -42,11 +42,11 @@ export interface BusHarness<Far extends FarBus = FarBus> {
   readonly everyOption: object;
   /** Options that are wrong, with the paths of their problems. */
   readonly wrongOptions: readonly (readonly [options: object, ...paths: readonly string[]])[];
-  /** What follows `scheme://bus/` in URLs, and the rule that a wrong one is told. */
+  /** The part of URLs behind `scheme://bus/`, and the rule that a wrong one is answered with. */
   readonly urls: { readonly rule: string; readonly right: readonly string[]; readonly wrong: readonly string[] };
   /** Beside what no bus can. `away`: it can be missing. `between`: something can stand between. */
   readonly cannot?: Partial<Record<Ability | "away" | "between", string>>;
-  /** What the reply to a message that arrived says of its place. */
+  /** Matches the reply to a message that arrived, which names its place. */
   readonly place: RegExp;
   /** A URL whose messages the bus refuses, and the words of the reply. */
   readonly refused: readonly [url: string, words: RegExp];
@@ -55,7 +55,7 @@ export interface BusHarness<Far extends FarBus = FarBus> {
   start(): Promise<Far>;
 }
 
-/** What no bus can be made to do, with the reason. */
+/** The abilities of the law that no bus has, with the reason. */
 const NO_BUS_CAN: Partial<Record<Ability, string>> = {
   status: "a bus confirms or refuses, and has no statuses",
   drip: "a bus confirms a message at once or not at all",
@@ -66,7 +66,7 @@ const NO_BUS_CAN: Partial<Record<Ability, string>> = {
 /** A stop beside a bus that says nothing takes no longer, ms: a machine may be slow. */
 const STOP_MS = 20_000;
 
-/** What the tests of one bus share. */
+/** The parts that the tests of one bus share. */
 export interface BusStage<Far extends FarBus> {
   readonly far: Far;
   /** A transport to the bus, ready; it is closed when the tests have ended. */

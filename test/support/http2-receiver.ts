@@ -22,7 +22,7 @@ export interface Http2Request {
   readonly connection: number;
   /** SHA-256 of the certificate that the client showed. */
   readonly client: string | undefined;
-  /** Whether its connection resumed a TLS session. */
+  /** True when its connection resumed a TLS session. */
   readonly resumed: boolean;
 }
 

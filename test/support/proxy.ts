@@ -6,7 +6,7 @@ import { loopbackCertificate } from "./certificates.ts";
 
 export interface Proxy extends AsyncDisposable {
   readonly port: number;
-  /** What it was asked for, in order: `127.0.0.1:443`, and the `Proxy-Authorization`. */
+  /** The targets that it was asked for, in order: `127.0.0.1:443`, and the `Proxy-Authorization`. */
   readonly asked: readonly { readonly authority: string; readonly authorization: string | undefined }[];
   /** From now on it answers with this instead of a tunnel; `undefined`: it opens tunnels again. */
   refuse(answer: string | undefined): void;

@@ -76,7 +76,7 @@ async function identifyLogin(request: RouteRequest): Promise<Identified<LoginRea
     const counted = typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
     return { counted, caller: { json } };
   } catch (error) {
-    // What is wrong with the body is reported after the request has been counted.
+    // A problem of the body is reported after the request has been counted.
     if (error instanceof Problem) return { counted: [address], caller: { error } };
     throw error;
   }

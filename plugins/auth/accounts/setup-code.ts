@@ -28,7 +28,7 @@ const LIVES_MS = 3_600_000;
 /** How far a clock may be set back before a code counts as made by a clock that was ahead, ms. */
 const SET_BACK_MS = 300_000;
 const TRIES = 5;
-/** What to do once the tries are used up: the same text in log, file and answer. */
+/** Says how to go on once the tries are used up: the same text in log, file and answer. */
 export const SPENT =
   "No set-up code is valid after five wrong ones. Restart the relay for a new one, or use `relay users add`.";
 

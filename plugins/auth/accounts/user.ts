@@ -37,7 +37,7 @@ export function readUser(key: string, text: string): User {
   return { uid: "", username, password: "", keys: [], access: "read", createdAt: 0, recovery: [] };
 }
 
-/** Whether it is only the outline of an account whose record is damaged. */
+/** Returns true for the outline of an account whose record is damaged. */
 export const isDamaged = ({ uid }: User): boolean => uid === "";
 
 /** A user with the text it was read from: a change is conditional on that text. */
@@ -53,11 +53,11 @@ export const totpAad = ({ uid }: User): string => `totp:${uid}`;
 
 const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 
-/** Whether an account may have that name. @param name in its normal form */
+/** Returns true when an account may have that name. @param name in its normal form */
 export const isUsername = (name: string): boolean => USERNAME.test(name);
 export const NAME_RULE = "must be 1 to 64 of a-z 0-9 . _ @ + -, first a letter or digit";
 
-/** Whether these are keys that an account can own. */
+/** Returns true for keys that an account can own. */
 export const ownsKeys = (keys: readonly string[]): boolean =>
   (keys.length === 1 && keys[0] === "*") || keys.every(isKeyId);
 export const KEY_RULE = 'must be ids of API keys, or just "*"';

@@ -55,7 +55,7 @@ const CURVES: Readonly<Record<string, string>> = {
 };
 const SOURCES = ["secret", "publicKey", "keys", "jwksUrl"] as const;
 
-/** Whether the key may be used with the algorithm; RSA keys of less than 2048 bits may not. */
+/** Returns true when the key may be used with the algorithm; RSA keys of less than 2048 bits may not. */
 export function fitsAlgorithm(key: KeyObject, alg: string): boolean {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   if (HMAC.has(alg)) return key.type === "secret";

@@ -7,15 +7,15 @@ import type { TransportRequest } from "../../../core/ports/transport.ts";
 
 /** Most channels that are kept open without a message under way. */
 const IDLE = 64;
-/** What the client says of a message that the broker refused. */
+/** Message of the client's error for a message that the broker refused. */
 const NACKED = "message nacked";
 
 interface Exchange {
   readonly channel: Promise<ConfirmChannel>;
   underWay: number;
-  /** What the broker said when it closed the channel. */
+  /** The words of the broker that closed the channel. */
   closed: string | undefined;
-  /** What the broker sent back, by message id: the reason that it gave. */
+  /** The reason that the broker gave for each message that it sent back, by message id. */
   readonly returned: Map<string, string>;
 }
 
@@ -49,7 +49,7 @@ export class Exchanges {
           error === null ? confirmed() : failed(error),
         );
       });
-      // What comes back comes before the confirmation.
+      // A message is sent back before it is confirmed.
       const reason = exchange.returned.get(messageId);
       exchange.returned.delete(messageId);
       return reason;

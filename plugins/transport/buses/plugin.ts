@@ -19,7 +19,7 @@ interface BusPlugin<Options extends Connection> {
   readonly options: Options;
   /** Those of the options beside `name`. */
   readonly rules: Rules<Omit<Options, "name">>;
-  /** What is wrong beside the options. */
+  /** Problems that the rules do not find. */
   readonly problems?: readonly FieldError[];
   /** The secret options by their paths. */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;

@@ -1,4 +1,4 @@
-/** One file that lines are added to. Lines that come while the disk is busy are written and synced together. */
+/** Files that lines are added to. Lines that come while the disk is busy are written and synced together. */
 import { mkdir, open, readdir, rename, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isoTime } from "../../../core/lib/time.ts";
@@ -7,13 +7,15 @@ import { syncFolderAsync } from "../../../core/ports/folder.ts";
 import { Grouped } from "../buses/grouped.ts";
 import { mendTail, SUFFIX } from "./tails.ts";
 
-export interface LineFileOptions {
+interface LineFileOptions {
   readonly dir: string;
   readonly maxBytes: number;
   readonly keep: number | undefined;
   readonly clock: Clock;
 }
 
+/** Most files without waiting lines that stay open. */
+const IDLE = 64;
 /** Bytes that are written and synced together, and never more than a file may have; one line alone may be larger. */
 const GROUP_BYTES = 4_194_304;
 const DAY_MS = 86_400_000;
@@ -123,6 +125,51 @@ export class LineFile {
     const handle = this.#handle;
     this.#handle = undefined;
     await handle?.close();
+  }
+}
+
+/** The files of one folder. Few are open at once, however many paths subscribers name. */
+export class LineFiles {
+  readonly #options: LineFileOptions;
+  /** In the order of last use. */
+  readonly #files = new Map<string, LineFile>();
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(options: LineFileOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Adds a line. Resolves to the byte at which it begins once it is on the disk.
+   * @param dropped asked right before the line is written: true leaves it out
+   * @throws the error of the disk; the line may be there all the same
+   */
+  append(path: string, line: Buffer, dropped: () => boolean): Promise<number> {
+    const file = this.#files.get(path) ?? new LineFile(path, this.#options);
+    this.#files.delete(path);
+    this.#files.set(path, file);
+    const added = file.append(line, dropped);
+    if (this.#files.size > IDLE) this.#closeIdle();
+    return added;
+  }
+
+  /** Lines that wait are still written. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#closing, ...[...this.#files.values()].map((file) => file.close())]);
+    this.#files.clear();
+  }
+
+  #closeIdle(): void {
+    for (const [path, file] of this.#files) {
+      if (this.#files.size <= IDLE) return;
+      if (file.busy) continue;
+      this.#files.delete(path);
+      const closing = file
+        .close()
+        .catch(() => undefined)
+        .finally(() => this.#closing.delete(closing));
+      this.#closing.add(closing);
+    }
   }
 }
 

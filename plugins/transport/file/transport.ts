@@ -8,7 +8,7 @@ import type { Reply, Transport, TransportRequest } from "../../../core/ports/tra
 import { Bus } from "../buses/bus.ts";
 import { confirmed, refused, unavailable } from "../buses/replies.ts";
 import type { Sending } from "../buses/sending.ts";
-import { LineFiles } from "./line-files.ts";
+import { LineFiles } from "./line-file.ts";
 import { mendTails } from "./tails.ts";
 
 export interface FileOptions {

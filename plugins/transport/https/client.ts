@@ -7,14 +7,14 @@ import type { Deadlines } from "../deadlines.ts";
 import type { ConnectionUser, Place } from "./place.ts";
 import { ResponseBytes } from "./response-bytes.ts";
 
-/** What is offered by ALPN, the one that is preferred first. */
+/** Protocols that ALPN offers, the one that is preferred first. */
 const BOTH = ["h2", "http/1.1"];
 
 export interface ClientOptions {
   readonly Client: typeof Client;
   readonly deadlines: Deadlines;
   readonly connect: Connect;
-  /** Whether HTTP/2 is offered. */
+  /** True: HTTP/2 is offered. */
   readonly http2: boolean;
   readonly keepAliveMs: number;
 }

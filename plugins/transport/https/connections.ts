@@ -14,7 +14,7 @@ import { H2Session, type SessionOwner } from "./session.ts";
 
 interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
-  /** What single hosts need in TLS. */
+  /** The TLS identity of single hosts. */
   readonly hosts: ReadonlyMap<string, TlsIdentity>;
   readonly maxIdle: number;
   readonly maxAgeMs: number;

@@ -1,5 +1,6 @@
 /** One request and its reply. It implements undici's DispatchHandler, the abort listener and the deadline itself. */
 import type { Dispatcher } from "undici";
+import type { Oauth2 } from "../../../core/model/credentials.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";
 import type { Deadlines, Timed } from "../deadlines.ts";
@@ -9,8 +10,7 @@ import type { ConnectionUser } from "./place.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
 import { H2Session } from "./session.ts";
 import type { SessionStream, StreamUser } from "./session-stream.ts";
-import type { Token } from "./token-answer.ts";
-import type { Oauth2 } from "../../../core/model/credentials.ts";
+import type { Token, Tokens } from "./tokens.ts";
 
 /** Bytes of the body that are kept. */
 const KEPT_BYTES = 4_096;
@@ -19,15 +19,12 @@ const MOST_DIALS = 3;
 
 const EMPTY = new Uint8Array(0);
 
-/** What all exchanges share. */
+/** The parts that all exchanges share. */
 export interface Shared {
   readonly connections: Connections;
   readonly deadlines: Deadlines;
   /** Access tokens of subscriptions with OAuth 2. */
-  readonly tokens: {
-    take(request: TransportRequest, oauth2: Oauth2): Token | Promise<Token>;
-    answered(subscriptionId: string, token: string, status: number): void;
-  };
+  readonly tokens: Tokens;
 }
 
 type Controller = Dispatcher.DispatchController;

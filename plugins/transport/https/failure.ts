@@ -42,7 +42,7 @@ const INVALID = "the response is not valid HTTP";
 /** The response is longer than what is read of one. */
 export const tooLong = (excess: Excess): Reply => protocol(EXCEEDED[excess]);
 
-/** What an answer with this status is, when it is not a response: HTTP has none beyond 599 (RFC 9110, 15). */
+/** Returns the reply for a status that is none: HTTP has none beyond 599 (RFC 9110, 15). */
 export const unknownStatus = (status: number): Reply | undefined =>
   status > 599 ? protocol(`the status ${status} is not one of HTTP`) : undefined;
 

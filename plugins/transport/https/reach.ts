@@ -12,19 +12,19 @@ interface ReachOptions {
 
 export interface Reach {
   readonly connect: Connect;
-  /** What single hosts need in TLS: the caller puts it into its target. */
+  /** The TLS identity of single hosts, which the caller puts into its target. */
   readonly hosts: ReadonlyMap<string, TlsIdentity>;
-  /** Why nothing can be sent: the proxy is away. */
+  /** Says why nothing can be sent: the proxy cannot be reached. */
   readonly readiness?: () => string | undefined;
 }
 
 const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
 const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
-/** What is read at the start is checked there; that it is a secret option at all, by the relay. */
+/** Checks a text; one that is read at the start is checked there, and that it is a secret option at all, by the relay. */
 export const PROXY = must(FORM, (proxy) => typeof proxy !== "string" || proxy === "" || readProxy(proxy) !== undefined);
 
-/** What the option sets, for people. */
+/** Says what the option sets, for people. */
 export function proxyOption(proxy: SecretOption | undefined): string | undefined {
   if (proxy === undefined) return undefined;
   const read = typeof proxy === "string" ? readProxy(proxy) : undefined;
@@ -63,26 +63,21 @@ function readProxy(text: string): ConnectProxy | undefined {
 /** The proxy without its credentials, for people. */
 const proxyText = ({ hostname, port, tls }: ConnectProxy): string => `${tls ? "https" : "http"}://${hostname}:${port}`;
 
-interface ProxiedConnect {
-  readonly connect: Connect;
-  /** Why nothing can be sent: the last connection failed at the proxy. */
-  readonly readiness: () => string | undefined;
-}
-
 /** Sends every connection through the proxy. */
-function throughProxy(connect: Connect, proxy: ConnectProxy): ProxiedConnect {
-  let away: string | undefined;
+function throughProxy(connect: Connect, proxy: ConnectProxy): Pick<Reach, "connect" | "readiness"> {
+  /** Why the last connection failed at the proxy. */
+  let fault: string | undefined;
   return {
-    readiness: () => away,
+    readiness: () => fault,
     async connect(target, signal) {
       try {
         const socket = await connect({ ...target, proxy }, signal);
-        away = undefined;
+        fault = undefined;
         return socket;
       } catch (error) {
         if (signal.aborted) throw error;
-        if (error instanceof ProxyError) away = error.message;
-        else if (failedBehind(error)) away = undefined;
+        if (error instanceof ProxyError) fault = error.message;
+        else if (failedBehind(error)) fault = undefined;
         throw error;
       }
     },

@@ -21,7 +21,7 @@ const REFUSED_STREAM = 7;
  */
 const BROKEN = new Set([1, 3, 5, 6, 9, 11]);
 
-/** What the pool learns of its session. */
+/** Learns what becomes of a session. */
 export interface SessionOwner {
   /** The receiver has said how many requests it takes at once. */
   ready(session: H2Session): void;
@@ -80,12 +80,12 @@ export class H2Session implements Timed {
     session.on("close", () => this.#ended());
   }
 
-  /** Whether it carries a request. */
+  /** True while it carries a request. */
   get carries(): boolean {
     return this.#streams.size > 0;
   }
 
-  /** Whether it takes a request now. */
+  /** True when it takes a request now. */
   get room(): boolean {
     return !this.#retired && this.#streams.size < this.#most && !this.#session.closed;
   }
@@ -136,7 +136,7 @@ export class H2Session implements Timed {
 
   /**
    * Each request allows the receiver the bytes of one response, whatever frames they are, and the session as much again.
-   * What is left when a response ends lapses.
+   * The rest lapses when a response ends.
    */
   #take(bytes: number): boolean {
     this.#left -= bytes;

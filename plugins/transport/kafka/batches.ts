@@ -22,7 +22,7 @@ type Batch = Grouped<OutgoingMessage, MessagePlace | undefined>;
 /** A broker takes 1 MiB in a batch unless it is configured otherwise. A message alone may be larger. */
 const BATCH_BYTES = 524_288;
 const BATCH_COUNT = 1_000;
-/** What surrounds a message or a header in a batch takes no more than this, bytes. */
+/** A batch takes no more than this beside the bytes of a message or a header. */
 const FRAME_BYTES = 64;
 
 export class Batches {
