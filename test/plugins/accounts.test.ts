@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
-import type { Auth, Users } from "../../core/ports/auth.ts";
-import type { Guess, Route, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
+import type { Auth } from "../../core/ports/auth.ts";
+import type { Guess, PluginContext, Route, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
-import { openAccounts } from "../../plugins/auth/accounts/open.ts";
-import { openUsers } from "../../plugins/auth/accounts/users.ts";
+import { openAccounts, type OpenOptions } from "../../plugins/auth/accounts/open.ts";
+import { openUsers, type UserBook } from "../../plugins/auth/accounts/users.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
 import { accounts } from "../../plugins/auth/accounts.ts";
 import { describeAuth } from "../conformance/auth.ts";
@@ -31,7 +31,7 @@ let clock: TestClock;
 let store: ReturnType<typeof shelf>;
 let log: ReturnType<typeof quietLog>;
 let auth: Auth;
-let users: Users;
+let users: UserBook;
 let shown: string[];
 /** Place and account of each guess. */
 const guesses: string[] = [];
@@ -41,8 +41,14 @@ const guess: Guess = (place, who, attempt) => {
   return attempt();
 };
 
-const open = (more: { origin?: string } = {}): Promise<Auth> =>
-  openAccounts(context({ clock, storage: store, log, keys, dataDir: folder, guess }), {
+const surroundings = (more: Partial<PluginContext> = {}) =>
+  context({ clock, storage: store, log, keys, dataDir: folder, guess, ...more });
+/** @param more of the options, and another keyring in place of `keys` */
+const open = ({
+  keys: ring = keys,
+  ...more
+}: Partial<OpenOptions> & { readonly keys?: typeof keys } = {}): Promise<Auth> =>
+  openAccounts(surroundings({ keys: ring }), {
     tokenMs: 900_000,
     sessionMs: 43_200_000,
     passwords,
@@ -61,7 +67,7 @@ beforeEach(async () => {
   log = quietLog();
   shown = [];
   auth = await open();
-  users = openUsers(context({ clock, storage: store, log, keys, dataDir: folder }), passwords);
+  users = openUsers(surroundings(), passwords);
 });
 
 interface Sent {
@@ -105,12 +111,20 @@ async function call(method: string, path: string, sent: Sent = {}): Promise<Got>
 const setupCode = async (): Promise<string> => (await readFile(join(folder, "setup-code"), "utf8")).trim();
 const who = (token: unknown, on: Auth = auth) =>
   on.authenticate(routeRequest("", { authorization: `Bearer ${String(token)}` }));
-const login = (more: object = {}) =>
-  call("POST", "/auth/login", { body: { username: "alice", password: PASSWORD, ...more } });
-
-async function firstAccount(): Promise<Got> {
-  return call("POST", "/auth/setup", { body: { code: await setupCode(), username: "Alice", password: PASSWORD } });
+const login = (more: object = {}, on = auth) =>
+  call("POST", "/auth/login", { on, body: { username: "alice", password: PASSWORD, ...more } });
+const tokenOf = ({ data }: Got): string => String(data?.["token"]);
+/** Begins to enrol, and resolves to the answer, with the secret that it shows. */
+async function beginTotp(token: string, code?: string): Promise<Got & { readonly secret: string }> {
+  const got = await call("POST", "/auth/totp", { token, body: { password: PASSWORD, code } });
+  return { ...got, secret: secretOf(got) };
 }
+const secretOf = ({ data }: Got): string =>
+  URL.parse(String(data?.["uri"]))?.searchParams.get("secret") ?? "there is none";
+
+const setUp = (code: string, username = "alice", password = PASSWORD): Promise<Got> =>
+  call("POST", "/auth/setup", { body: { code, username, password } });
+const firstAccount = async (): Promise<Got> => setUp(await setupCode(), "Alice");
 
 /** Turns the second factor on and resolves to the secret, with the session that did it. */
 async function enrol(): Promise<{
@@ -119,9 +133,8 @@ async function enrol(): Promise<{
   readonly recovery: readonly string[];
 }> {
   const session = await login();
-  const token = session.data?.["token"] as string;
-  const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD } });
-  const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+  const token = tokenOf(session);
+  const { secret } = await beginTotp(token);
   const confirmed = await call("PUT", "/auth/totp", { token, body: { code: now(secret) } });
   return { secret, session: confirmed, recovery: confirmed.data?.["recoveryCodes"] as string[] };
 }
@@ -151,13 +164,13 @@ describe("the first account", () => {
     expect(JSON.stringify([...store.rows, log.lines])).not.toContain(code);
     const made = await firstAccount();
     expect(made.status).toBe(201);
-    expect(await who(made.data?.["token"])).toMatchObject({ sub: "alice", keys: "*", amr: ["pwd"] });
+    expect(await who(tokenOf(made))).toMatchObject({ sub: "alice", keys: "*", amr: ["pwd"] });
   });
 
   it("a second one cannot be made so: the path is gone, and so are code and file", async () => {
     const code = await setupCode();
     await firstAccount();
-    const again = await call("POST", "/auth/setup", { body: { code, username: "eve", password: PASSWORD } });
+    const again = await setUp(code, "eve");
     expect(again.code).toBe("NOT_FOUND");
     expect((await call("POST", "/auth/setup", { body: {} })).code).toBe("NOT_FOUND");
     await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
@@ -166,18 +179,15 @@ describe("the first account", () => {
 
   it("of two at once one is made", async () => {
     const code = await setupCode();
-    const make = (username: string) => call("POST", "/auth/setup", { body: { code, username, password: PASSWORD } });
-    const both = await Promise.all([make("alice"), make("eve")]);
+    const both = await Promise.all([setUp(code), setUp(code, "eve")]);
     expect(both.map(({ status }) => status).sort()).toEqual([201, 404]);
     expect(await users.list()).toHaveLength(1);
   });
 
   it("five wrong codes and the right one is dead too; a restart makes another", async () => {
     const code = await setupCode();
-    const attempt = (text: string) =>
-      call("POST", "/auth/setup", { body: { code: text, username: "alice", password: PASSWORD } });
-    for (let i = 0; i < 5; i++) expect((await attempt("AAAA-BBBB")).code).toBe("UNAUTHENTICATED");
-    const right = await attempt(code);
+    for (let i = 0; i < 5; i++) expect((await setUp("AAAA-BBBB")).code).toBe("UNAUTHENTICATED");
+    const right = await setUp(code);
     expect(right.code).toBe("UNAUTHENTICATED");
     // The answer, the file, the terminal and the log say so, and what to do: `relay users add` needs no stop.
     for (const said of [right.problem?.detail, await setupCode(), shown.at(-1)])
@@ -191,13 +201,13 @@ describe("the first account", () => {
     expect(JSON.stringify(log.lines)).not.toContain("AAAA-BBBB");
     auth = await open();
     expect(await setupCode()).not.toBe(code);
-    expect((await attempt(await setupCode())).status).toBe(201);
+    expect((await setUp(await setupCode())).status).toBe(201);
   });
 
   it("the code lives an hour; then the next one lies in the same place", async () => {
     const code = await setupCode();
     await clock.advance(3_600_000);
-    const late = await call("POST", "/auth/setup", { body: { code, username: "alice", password: PASSWORD } });
+    const late = await setUp(code);
     expect(late.code).toBe("UNAUTHENTICATED");
     expect(await setupCode()).not.toBe(code);
     expect((await firstAccount()).status).toBe(201);
@@ -207,7 +217,7 @@ describe("the first account", () => {
     const code = await setupCode();
     auth = await open();
     expect(await setupCode()).toBe(code);
-    const wrong = await call("POST", "/auth/setup", { body: { code, username: "not a name", password: "short" } });
+    const wrong = await setUp(code, "not a name", "short");
     expect(wrong.problem?.extras.errors?.map(({ path }) => path)).toEqual(["username", "password"]);
     expect((await firstAccount()).status).toBe(201);
   });
@@ -217,7 +227,7 @@ describe("the first account", () => {
     auth = await open();
     const code = await setupCode();
     await clock.step(-86_400_000);
-    const late = await call("POST", "/auth/setup", { body: { code, username: "alice", password: PASSWORD } });
+    const late = await setUp(code);
     expect(late.code).toBe("UNAUTHENTICATED");
     expect(await setupCode()).not.toBe(code);
     const next = await setupCode();
@@ -247,9 +257,9 @@ describe("a login", () => {
       /^__Host-relay=ses_\w+\.[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=43200$/,
     );
     expect(JSON.stringify([...store.rows])).not.toContain(got.cookie?.split(".")[1]);
-    expect(await who(got.data?.["token"])).toMatchObject({ sub: "alice", keys: "*" });
+    expect(await who(tokenOf(got))).toMatchObject({ sub: "alice", keys: "*" });
     await clock.advance(931_000);
-    expect(await who(got.data?.["token"])).toHaveProperty("refused");
+    expect(await who(tokenOf(got))).toHaveProperty("refused");
   });
 
   it("names are taken in any case; a wrong name and a wrong password answer alike", async () => {
@@ -272,17 +282,16 @@ describe("a login", () => {
       ...passwords,
       verify: (text: string, hash?: string) => (seen.push(hash), passwords.verify(text, hash)),
     };
-    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords: counting };
-    const on = await openAccounts(context({ clock, storage: store, log, keys, dataDir: folder }), options);
+    const on = await open({ passwords: counting });
     for (const username of ["alice", "nobody", "../x", "a:b?"])
-      await call("POST", "/auth/login", { on, body: { username, password: "wrong horse battery" } });
+      await login({ username, password: "wrong horse battery" }, on);
     expect(seen.map((hash) => hash !== undefined)).toEqual([true, false, false, false]);
   });
 
   it("guesses are slowed, also at accounts that are none, and nobody is locked out", async () => {
     for (const username of ["alice", "nobody"]) {
       for (let i = 0; i < 6; i++) {
-        const asked = call("POST", "/auth/login", { body: { username, password: `wrong ${i} horse battery` } });
+        const asked = login({ username, password: `wrong ${i} horse battery` });
         if (i >= 3) {
           await clock.whenSleeping();
           expect((clock.sleeping()[0] as number) - clock.now()).toBe(250 * 2 ** (i - 3));
@@ -327,12 +336,12 @@ describe("a login", () => {
     const got = await login();
     const other = await login();
     const node = await open();
-    expect(await who(got.data?.["token"], node)).toHaveProperty("sub");
-    const left = await call("POST", "/auth/logout", { token: got.data?.["token"] as string });
+    expect(await who(tokenOf(got), node)).toHaveProperty("sub");
+    const left = await call("POST", "/auth/logout", { token: tokenOf(got) });
     expect([left.status, left.cookie]).toEqual([204, ""]);
-    expect(await who(got.data?.["token"], node)).toHaveProperty("refused");
-    expect(await who(got.data?.["token"])).toHaveProperty("refused");
-    expect(await who(other.data?.["token"])).toHaveProperty("sub");
+    expect(await who(tokenOf(got), node)).toHaveProperty("refused");
+    expect(await who(tokenOf(got))).toHaveProperty("refused");
+    expect(await who(tokenOf(other))).toHaveProperty("sub");
     expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
   });
 
@@ -368,7 +377,7 @@ describe("a refresh", () => {
   it("gives a new token of the same session until that is over", async () => {
     await clock.advance(3_600_000);
     const got = await refresh(cookie);
-    expect(await who(got.data?.["token"])).toMatchObject({ sub: "alice", authTime: (clock.now() - 3_600_000) / 1_000 });
+    expect(await who(tokenOf(got))).toMatchObject({ sub: "alice", authTime: (clock.now() - 3_600_000) / 1_000 });
     await clock.advance(39_590_000);
     const last = await refresh(cookie);
     expect(Date.parse(last.data?.["expiresAt"] as string) - clock.now()).toBe(10_000);
@@ -416,7 +425,7 @@ describe("a refresh", () => {
   });
 
   it("and its tokens are good at a node whose clock is minutes behind, not at one that is far behind", async () => {
-    const token = (await login()).data?.["token"];
+    const token = tokenOf(await login());
     await clock.step(-90_000);
     expect(await who(token)).toMatchObject({ sub: "alice" });
     await clock.step(-209_000);
@@ -449,7 +458,7 @@ describe("the second factor", () => {
     const { session, recovery, secret } = await enrol();
     expect(session.data?.["amr"]).toEqual(["pwd", "otp", "mfa"]);
     expect(recovery).toHaveLength(10);
-    expect(await who(session.data?.["token"])).toMatchObject({
+    expect(await who(tokenOf(session))).toMatchObject({
       amr: ["pwd", "otp", "mfa"],
       authTime: clock.now() / 1_000,
     });
@@ -486,18 +495,18 @@ describe("the second factor", () => {
     await nextStep();
     const begun = await login({ code: now(secret) });
     await clock.advance(600_000);
-    const token = begun.data?.["token"] as string;
+    const token = tokenOf(begun);
     expect(await who(token)).toMatchObject({ authTime: (clock.now() - 600_000) / 1_000 });
     expect((await call("POST", "/auth/step-up", { token, body: { code: "123" } })).code).toBe("UNAUTHENTICATED");
     const risen = await call("POST", "/auth/step-up", { token, body: { code: now(secret) } });
-    expect(await who(risen.data?.["token"])).toMatchObject({
+    expect(await who(tokenOf(risen))).toMatchObject({
       authTime: clock.now() / 1_000,
       amr: ["pwd", "otp", "mfa"],
     });
     expect((await call("POST", "/auth/step-up", { token, body: { code: now(secret) } })).code).toBe("UNAUTHENTICATED");
     const at = clock.now() / 1_000;
     await clock.advance(60_000);
-    expect(await who((await refresh(begun.cookie)).data?.["token"])).toMatchObject({ authTime: at });
+    expect(await who(tokenOf(await refresh(begun.cookie)))).toMatchObject({ authTime: at });
   });
 
   it("shown by a clock far ahead does not make the session fresh when the clock gets there", async () => {
@@ -519,11 +528,11 @@ describe("the second factor", () => {
 
   it("wrong codes are counted against the account, wherever one is taken", async () => {
     const { session } = await enrol();
-    const token = String(session.data?.["token"]);
+    const token = tokenOf(session);
     const code = "000000";
     guesses.length = 0;
     await call("POST", "/auth/step-up", { token, body: { code } });
-    await call("POST", "/auth/totp", { token, body: { password: PASSWORD, code } });
+    await beginTotp(token, code);
     await login({ code });
     expect(guesses).toEqual(["POST /auth/step-up alice", "POST /auth/totp alice", "POST /auth/login alice"]);
   });
@@ -549,14 +558,13 @@ describe("the second factor", () => {
     await nextStep();
     const other = await login({ code: now(secret) });
     await nextStep();
-    const token = session.data?.["token"] as string;
-    expect((await call("POST", "/auth/totp", { token, body: { password: PASSWORD } })).code).toBe("UNAUTHENTICATED");
+    const token = tokenOf(session);
+    expect((await beginTotp(token)).code).toBe("UNAUTHENTICATED");
     expect((await call("POST", "/auth/totp", { token, body: { password: "wrong horse battery", code: now(secret) } })).code).toBe("UNAUTHENTICATED"); // prettier-ignore
-    const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD, code: now(secret) } });
-    const fresh = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+    const { secret: fresh } = await beginTotp(token, now(secret));
     expect((await login({ code: now(secret, 1) })).status).toBe(200);
     expect((await call("PUT", "/auth/totp", { token, body: { code: now(fresh) } })).status).toBe(200);
-    expect(await who(other.data?.["token"])).toHaveProperty("refused");
+    expect(await who(tokenOf(other))).toHaveProperty("refused");
     expect(await who(token)).toHaveProperty("sub");
     await nextStep();
     await nextStep();
@@ -565,7 +573,7 @@ describe("the second factor", () => {
   });
 
   it("is not slowed any more by wrong passwords once the right one has come", async () => {
-    const token = (await login()).data?.["token"] as string;
+    const token = tokenOf(await login());
     const begin = (password: string): Promise<Got> => call("POST", "/auth/totp", { token, body: { password } });
     for (let i = 0; i < 3; i++) expect((await begin(`wrong ${i} horse battery`)).code).toBe("UNAUTHENTICATED");
     const slowed = begin(PASSWORD);
@@ -576,10 +584,9 @@ describe("the second factor", () => {
   });
 
   it("an enrolment that was never begun, or ten minutes ago, cannot be confirmed", async () => {
-    const token = (await login()).data?.["token"] as string;
+    const token = tokenOf(await login());
     expect((await call("PUT", "/auth/totp", { token, body: { code: "123456" } })).code).toBe("CONFLICT");
-    const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD } });
-    const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+    const { secret } = await beginTotp(token);
     await clock.advance(600_001);
     expect((await call("PUT", "/auth/totp", { token, body: { code: now(secret) } })).code).toBe("CONFLICT");
     expect((await login()).status).toBe(200);
@@ -605,40 +612,42 @@ describe("the second factor", () => {
 describe("users", () => {
   const admin = (mfa = true, owned: readonly string[] | "*" = "*") =>
     mintToken(keys, { sub: "ops", keys: owned, mfa, ttlMs: 60_000 }, clock);
+  /** As somebody who may do it. */
+  const manage = async (method: string, path: string, sent: Sent = {}): Promise<Got> =>
+    call(method, path, { token: await admin(), ...sent });
   const bob = { username: "bob", password: PASSWORD, keys: ["key_1"] };
 
   it("are managed with a token of every key and a fresh second factor, and by nobody else", async () => {
     expect((await call("GET", "/auth/users", { token: await admin(true, ["key_1"]) })).code).toBe("NOT_FOUND");
     expect((await call("GET", "/auth/users", { token: await admin(false) })).code).toBe("STEP_UP_REQUIRED");
     expect((await call("GET", "/auth/users")).code).toBe("UNAUTHENTICATED");
-    expect((await call("GET", "/auth/users", { token: await admin() })).data).toEqual([]);
+    expect((await manage("GET", "/auth/users")).data).toEqual([]);
   });
 
   it("are added, listed, and own the keys that they were given", async () => {
-    expect((await call("POST", "/auth/users", { token: await admin(), body: bob })).status).toBe(201);
-    expect((await call("POST", "/auth/users", { token: await admin(), body: bob })).code).toBe("CONFLICT");
-    const list = await call("GET", "/auth/users", { token: await admin() });
+    expect((await manage("POST", "/auth/users", { body: bob })).status).toBe(201);
+    expect((await manage("POST", "/auth/users", { body: bob })).code).toBe("CONFLICT");
+    const list = await manage("GET", "/auth/users");
     expect(list.data).toEqual([
       { username: "bob", keys: ["key_1"], access: "manage", createdAt: "2026-01-01T00:00:00.000Z", totp: false },
     ]);
-    const got = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
-    expect(await who(got.data?.["token"])).toMatchObject({ sub: "bob", keys: ["key_1"] });
+    const got = await login({ username: "bob" });
+    expect(await who(tokenOf(got))).toMatchObject({ sub: "bob", keys: ["key_1"] });
   });
 
   it("are listed with the time of their last login, which a refused one does not change", async () => {
-    await call("POST", "/auth/users", { token: await admin(), body: bob });
+    await manage("POST", "/auth/users", { body: bob });
     const lastLogin = async (): Promise<unknown> => {
-      const { data } = await call("GET", "/auth/users", { token: await admin() });
+      const { data } = await manage("GET", "/auth/users");
       return (data as unknown as readonly { readonly lastLoginAt?: string }[])[0]?.lastLoginAt;
     };
-    const login = (password: string) => call("POST", "/auth/login", { body: { username: "bob", password } });
     expect(await lastLogin()).toBeUndefined();
     await clock.advance(60_000);
-    expect((await login(PASSWORD)).status).toBe(200);
+    expect((await login({ username: "bob" })).status).toBe(200);
     const at = new Date(clock.now()).toISOString();
     expect(await lastLogin()).toBe(at);
     await clock.advance(60_000);
-    expect((await login("not the password at all")).status).toBe(401);
+    expect((await login({ username: "bob", password: "not the password at all" })).status).toBe(401);
     expect(await lastLogin()).toBe(at);
   });
 
@@ -649,22 +658,18 @@ describe("users", () => {
     [{ ...bob, keys: ["*", "key_1"] }, "keys"],
     [{ ...bob, keys: ["a/b"] }, "keys"],
   ])("%o is refused, naming the field", async (body, path) => {
-    const got = await call("POST", "/auth/users", { token: await admin(), body });
+    const got = await manage("POST", "/auth/users", { body });
     expect(got.problem?.extras.errors?.map((one) => one.path)).toEqual([path]);
   });
 
   it("a removed one is out at once; a new one of that name is somebody else", async () => {
-    await call("POST", "/auth/users", { token: await admin(), body: bob });
-    const got = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
-    expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "bob" })).status).toBe(
-      204,
-    );
+    await manage("POST", "/auth/users", { body: bob });
+    const got = await login({ username: "bob" });
+    expect((await manage("DELETE", "/auth/users/{username}", { username: "bob" })).status).toBe(204);
     await users.add(bob);
-    expect(await who(got.data?.["token"])).toHaveProperty("refused");
+    expect(await who(tokenOf(got))).toHaveProperty("refused");
     expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
-    expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "eve" })).code).toBe(
-      "NOT_FOUND",
-    );
+    expect((await manage("DELETE", "/auth/users/{username}", { username: "eve" })).code).toBe("NOT_FOUND");
   });
 
   it.each(["", "null", '{"uid":', '{"uid":"usr_1"}'])(
@@ -673,7 +678,7 @@ describe("users", () => {
       await firstAccount();
       await users.add({ username: "bob", password: PASSWORD, keys: ["*"] });
       await users.add({ username: "carol", password: PASSWORD, keys: ["*"] });
-      const bobs = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
+      const bobs = await login({ username: "bob" });
       expect(bobs.status).toBe(200);
       await store.commit([
         { op: "put", key: "user:bob", value: text },
@@ -682,10 +687,8 @@ describe("users", () => {
       ]);
       auth = await open();
       expect((await login()).status).toBe(200);
-      expect((await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } })).status).toBe(401);
-      expect((await call("POST", "/auth/login", { body: { username: "bob", password: "" } })).status).toBeGreaterThan(
-        399,
-      );
+      expect((await login({ username: "bob" })).status).toBe(401);
+      expect((await login({ username: "bob", password: "" })).status).toBeGreaterThan(399);
       expect(await users.list()).toMatchObject([
         { username: "alice", keys: ["*"] },
         { username: "bob", keys: [], damaged: true },
@@ -711,11 +714,10 @@ describe("users", () => {
   it("a reset gives a new password or takes the second factor off, and ends the sessions", async () => {
     await firstAccount();
     const { session } = await enrol();
-    const reset = (body: object) =>
-      admin().then((token) => call("POST", "/auth/users/{username}/reset", { token, username: "alice", body }));
+    const reset = (body: object) => manage("POST", "/auth/users/{username}/reset", { username: "alice", body });
     expect((await reset({})).code).toBe("VALIDATION_FAILED");
     expect((await reset({ totp: false })).status).toBe(204);
-    expect(await who(session.data?.["token"])).toHaveProperty("refused");
+    expect(await who(tokenOf(session))).toHaveProperty("refused");
     expect((await login()).status).toBe(200);
     expect((await reset({ password: "another horse battery" })).status).toBe(204);
     expect((await login()).code).toBe("UNAUTHENTICATED");
@@ -725,21 +727,20 @@ describe("users", () => {
   it("an operator turns a second factor on for somebody, whose sessions then end", async () => {
     await firstAccount();
     const { data } = await login();
-    const sent = async () => ({ token: await admin(), username: "alice" });
-    const path = "/auth/users/{username}/totp";
-    const begun = await call("POST", path, await sent());
-    const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
-    expect((await call("PUT", path, { ...(await sent()), body: { code: "000000" } })).code).toBe("UNAUTHENTICATED");
-    const on = await call("PUT", path, { ...(await sent()), body: { code: now(secret) } });
+    const [path, username] = ["/auth/users/{username}/totp", "alice"];
+    const begun = await manage("POST", path, { username });
+    const secret = secretOf(begun);
+    expect((await manage("PUT", path, { username, body: { code: "000000" } })).code).toBe("UNAUTHENTICATED");
+    const on = await manage("PUT", path, { username, body: { code: now(secret) } });
     expect(on.data?.["recoveryCodes"]).toHaveLength(10);
     expect(await who(data?.["token"])).toHaveProperty("refused");
     expect((await login()).code).toBe("STEP_UP_REQUIRED");
-    expect((await call("PUT", path, { ...(await sent()), body: { code: now(secret) } })).code).toBe("CONFLICT");
+    expect((await manage("PUT", path, { username, body: { code: now(secret) } })).code).toBe("CONFLICT");
   });
 
   it("opened by themselves they offer no set-up code", async () => {
     await rm(join(folder, "setup-code"), { force: true });
-    const fresh = openUsers(context({ clock, storage: shelf(), log, keys, dataDir: folder }), passwords);
+    const fresh = openUsers(surroundings({ storage: shelf() }), passwords);
     expect(await fresh.list()).toEqual([]);
     await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
   });
@@ -750,26 +751,20 @@ describe("users", () => {
     await nextStep();
     const next = makeKeys({ master: key(9), signing: key(2), publishToken: "t", older: [key(1)] });
     const only = makeKeys({ master: key(9), signing: key(2), publishToken: "t" });
-    const surroundings = { clock, storage: store, log, dataDir: folder };
-    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords };
-    const resealing = await openAccounts(context({ ...surroundings, keys: next }), options);
-    expect(await resealing.reseal?.()).toBe(1);
-    const on = await openAccounts(context({ ...surroundings, keys: only }), options);
-    const body = { username: "alice", password: PASSWORD, code: now(secret) };
-    expect((await call("POST", "/auth/login", { on, body })).status).toBe(200);
+    expect(await (await open({ keys: next })).reseal?.()).toBe(1);
+    const on = await open({ keys: only });
+    expect((await login({ code: now(secret) }, on)).status).toBe(200);
   });
 
   it("a second factor that no master key opens stops that by name, and one that nobody confirmed is dropped", async () => {
     await firstAccount();
     await enrol();
     const other = makeKeys({ master: key(9), signing: key(2), publishToken: "t" });
-    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords };
-    const lost = await openAccounts(context({ clock, storage: store, log, dataDir: folder, keys: other }), options);
+    const lost = await open({ keys: other });
     await expect(lost.reseal?.()).rejects.toMatchObject({
       code: "CONFLICT",
       message: expect.stringContaining("alice"),
     });
-    const users = openUsers(context({ clock, storage: store, log, keys, dataDir: folder }), passwords);
     await users.reset("alice", { totp: false });
     await users.beginTotp("alice");
     expect(await lost.reseal?.()).toBe(0);
