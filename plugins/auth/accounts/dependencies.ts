@@ -2,14 +2,12 @@
 import { addressGroup } from "../../../core/lib/address.ts";
 import { isoTime } from "../../../core/lib/time.ts";
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
-import { untilCommitted } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { ownClaims } from "../../../core/model/token.ts";
 import type { Auth, Principal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, Log, PluginContext, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Identified, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
-import type { Change, Entry } from "../../../core/ports/storage.ts";
 import type { BruteForceDelay } from "./brute-force-delay.ts";
 import { setCookie } from "./cookie.ts";
 import type { Passwords } from "./passwords.ts";
@@ -130,32 +128,3 @@ export const risen = (session: LoginSession, now: number): LoginSession => ({
   amr: TWO_FACTORS,
   authAt: now,
 });
-
-const TRIES = 5;
-
-interface Decision<T> {
-  readonly changes: readonly Change[];
-  readonly audit?: readonly AuditEntry[];
-  readonly result: T;
-}
-
-/** Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race. */
-export const retryOnConflict = <T>(storage: ScopedStorage, decide: () => Promise<Decision<T>>): Promise<T> =>
-  untilCommitted(async () => {
-    const { changes, audit = [], result } = await decide();
-    if (changes.length > 0) await storage.commit(changes, audit);
-    return result;
-  }, TRIES);
-
-const PAGE = 500;
-
-/** Yields every entry whose key begins so. */
-export async function* everyEntry(storage: ScopedStorage, prefix: string): AsyncGenerator<Entry> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await storage.range(prefix, { limit: PAGE, ...(after !== undefined && { after }) });
-    yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
-  }
-}

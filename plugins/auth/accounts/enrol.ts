@@ -15,11 +15,11 @@ import {
   ownAuditEntry,
   PASSWORD,
   reply,
-  retryOnConflict,
   risen,
   sessionOf,
   unauthenticated,
 } from "./dependencies.ts";
+import { retryOnConflict } from "./stored.ts";
 import { SPENT } from "./setup-code.ts";
 import { type User, userKey } from "./user.ts";
 

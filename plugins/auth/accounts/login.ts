@@ -16,12 +16,12 @@ import {
   ownAuditEntry,
   ownerOf,
   PASSWORD,
-  retryOnConflict,
   risen,
   sessionOf,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
+import { retryOnConflict } from "./stored.ts";
 import { normalName, type User } from "./user.ts";
 
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */

@@ -5,7 +5,7 @@ import { randomId } from "../../../core/model/ids.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { everyEntry } from "./dependencies.ts";
+import { everyEntry } from "./stored.ts";
 import type { User } from "./user.ts";
 
 export interface LoginSession {

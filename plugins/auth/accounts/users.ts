@@ -7,11 +7,11 @@ import type { Account, NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, PluginContext, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { everyEntry, retryOnConflict } from "./dependencies.ts";
 import { beginTotp, confirmTotp } from "./factors.ts";
 import { createPasswords, LONGEST_PASSWORD, type Passwords, SHORTEST_PASSWORD } from "./passwords.ts";
 import { Sessions } from "./sessions.ts";
 import { SetupCode } from "./setup-code.ts";
+import { everyEntry, retryOnConflict } from "./stored.ts";
 import {
   isDamaged,
   isUsername,

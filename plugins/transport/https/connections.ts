@@ -8,9 +8,9 @@ import type { Socket } from "node:net";
 import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
-import { PooledConnection, type ClientOptions } from "./client.ts";
-import { identityOf, Place, placeName, sameCertificate, type Aim, type ConnectionUser } from "./place.ts";
+import { Place, PooledConnection, type ClientOptions, type ConnectionUser } from "./place.ts";
 import { H2Session, type SessionOwner } from "./session.ts";
+import { identityOf, placeName, sameCertificate, type Aim } from "./target.ts";
 
 interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
@@ -33,16 +33,16 @@ interface Route {
 /** Most origins whose protocol is remembered. */
 const KNOWN = 10_000;
 
-export class Connections implements SessionOwner {
+export class Connections implements SessionOwner<Place> {
   readonly #options: ConnectionOptions;
   /** By name. */
   readonly #places = new Map<string, Place>();
   /** By subscription: those of the places above. */
   readonly #routes = new Map<string, Route>();
   readonly #all = new Set<PooledConnection>();
-  readonly #sessions = new Set<H2Session>();
+  readonly #sessions = new Set<H2Session<Place>>();
   /** Idle connections and sessions, the one idle for longest first. */
-  readonly #idle = new Set<PooledConnection | H2Session>();
+  readonly #idle = new Set<PooledConnection | H2Session<Place>>();
   /** By origin: true when it chose HTTP/2 on its last new connection. */
   readonly #http2 = new Map<string, boolean>();
   #disposed = false;
@@ -56,7 +56,7 @@ export class Connections implements SessionOwner {
    * user waits, because a connection that may become a session for all of them is being dialled.
    * @param fresh a new connection, whatever is kept or dialled
    */
-  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | H2Session | undefined {
+  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | H2Session<Place> | undefined {
     if (this.#disposed) throw new Error("the https transport was closed");
     const { place, path } = this.#route(aim);
     user.path = path;
@@ -123,22 +123,22 @@ export class Connections implements SessionOwner {
   }
 
   /** The receiver has said how many requests the session takes at once. */
-  ready(session: H2Session): void {
+  ready(session: H2Session<Place>): void {
     session.place.opened(session, false);
   }
 
   /** The session carries a request again. */
-  busy(session: H2Session): void {
+  busy(session: H2Session<Place>): void {
     this.#idle.delete(session);
     this.#options.deadlines.remove(session, this.#options.keepAliveMs);
   }
 
-  idle(session: H2Session): void {
+  idle(session: H2Session<Place>): void {
     this.#options.deadlines.add(session, this.#options.keepAliveMs);
     this.#rest(session);
   }
 
-  retired(session: H2Session): void {
+  retired(session: H2Session<Place>): void {
     const { place } = session;
     place.sessions.splice(place.sessions.indexOf(session), 1);
     this.busy(session);
@@ -146,7 +146,7 @@ export class Connections implements SessionOwner {
     place.opened(session, true);
   }
 
-  closed(session: H2Session): void {
+  closed(session: H2Session<Place>): void {
     this.#sessions.delete(session);
   }
 
@@ -182,7 +182,7 @@ export class Connections implements SessionOwner {
   }
 
   /** Adds an idle one, and closes the one idle for longest when there are too many. */
-  #rest(added: PooledConnection | H2Session): void {
+  #rest(added: PooledConnection | H2Session<Place>): void {
     this.#idle.add(added);
     if (this.#idle.size <= this.#options.maxIdle) return;
     const [oldest] = this.#idle;
@@ -191,7 +191,7 @@ export class Connections implements SessionOwner {
   }
 
   /** Returns a session that takes one more request, or the connection that was used last; closes what is too old. */
-  #kept(place: Place): PooledConnection | H2Session | undefined {
+  #kept(place: Place): PooledConnection | H2Session<Place> | undefined {
     const oldest = this.#options.deadlines.now() - this.#options.maxAgeMs;
     if (place.sessions.length > 0) {
       for (const session of [...place.sessions]) if (session.openedAt < oldest) session.retire();

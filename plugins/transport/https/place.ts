@@ -1,17 +1,12 @@
-/** Where requests go: an origin, as the subscriptions of one API key reach it, with the connections that are kept for it. */
-import type { ClientCertificate } from "../../../core/model/credentials.ts";
-import type { TlsIdentity } from "../../../core/ports/plugin.ts";
-import type { PooledConnection } from "./client.ts";
-import type { Excess } from "./response-bytes.ts";
+/** A place with the connections and sessions that are kept for it, and its users that wait for one. */
+import type { Socket } from "node:net";
+import type { Client } from "undici";
+import { ConnectError } from "../../../core/model/errors.ts";
+import type { Connect } from "../../../core/ports/plugin.ts";
+import type { Deadlines } from "../deadlines.ts";
+import { ResponseBytes, type Excess } from "./response-bytes.ts";
 import type { H2Session } from "./session.ts";
-
-/** Where a request goes, for which subscription of which key, with which client certificate. */
-export interface Aim {
-  readonly keyId: string;
-  readonly subscriptionId: string;
-  readonly url: string;
-  readonly certificate: ClientCertificate | undefined;
-}
+import { Target } from "./target.ts";
 
 /** The user of a connection. */
 export interface ConnectionUser {
@@ -34,33 +29,16 @@ export interface ConnectionUser {
   exceeded(excess: Excess): void;
 }
 
-export class Place {
-  /** Its name among all places. */
-  readonly name: string;
-  readonly origin: string;
-  /** Host, with its port where the URL names one. */
-  readonly authority: string;
-  readonly hostname: string;
-  readonly port: number;
-  readonly identity: TlsIdentity | undefined;
+export class Place extends Target {
   /** The subscriptions whose requests go there now. */
   readonly subscriptions = new Set<string>();
   readonly idle: PooledConnection[] = [];
   busy = 0;
   /** Those that take new requests. */
-  readonly sessions: H2Session[] = [];
+  readonly sessions: H2Session<Place>[] = [];
   /** Connections and sessions that are being opened, and may serve all that wait. */
-  readonly opening = new Set<PooledConnection | H2Session>();
+  readonly opening = new Set<PooledConnection | H2Session<Place>>();
   #waiting: ConnectionUser[] = [];
-
-  constructor(name: string, { origin, host, hostname, port }: URL, identity: TlsIdentity | undefined) {
-    this.name = name;
-    this.origin = origin;
-    this.authority = host;
-    this.hostname = hostname;
-    this.port = port === "" ? 443 : Number(port);
-    this.identity = identity;
-  }
 
   get unused(): boolean {
     return this.busy === 0 && this.idle.length === 0 && this.sessions.length === 0;
@@ -74,7 +52,7 @@ export class Place {
   }
 
   /** Notes that one is open, or failed. Does nothing the second time. */
-  opened(one: PooledConnection | H2Session, failed: boolean): void {
+  opened(one: PooledConnection | H2Session<Place>, failed: boolean): void {
     if (this.opening.delete(one)) this.release(failed);
   }
 
@@ -87,31 +65,91 @@ export class Place {
   }
 }
 
-/**
- * Returns the name of the place that a request uses. Subscriptions of one key share it; one with a client certificate of
- * its own has a place of its own, because that is shown once for each connection.
- */
-export const placeName = ({ keyId, subscriptionId, certificate }: Aim, origin: string): string =>
-  certificate === undefined ? `key ${keyId} ${origin}` : `subscription ${subscriptionId} ${origin}`;
+/** Protocols that ALPN offers, the one that is preferred first. */
+const BOTH = ["h2", "http/1.1"];
 
-/** The identity of each certificate: one object, because the guard keeps its context and its sessions by the object. */
-const identities = new WeakMap<
-  ClientCertificate,
-  { readonly host: TlsIdentity | undefined; readonly identity: TlsIdentity }
->();
-
-/** Returns what a connection proves itself with: a certificate of the subscription goes before one of the host. */
-export function identityOf(
-  host: TlsIdentity | undefined,
-  certificate: ClientCertificate | undefined,
-): TlsIdentity | undefined {
-  if (certificate === undefined) return host;
-  const known = identities.get(certificate);
-  if (known !== undefined && known.host === host) return known.identity;
-  const identity = { ...host, ...certificate };
-  identities.set(certificate, { host, identity });
-  return identity;
+export interface ClientOptions {
+  readonly Client: typeof Client;
+  readonly deadlines: Deadlines;
+  readonly connect: Connect;
+  /** True: HTTP/2 is offered. */
+  readonly http2: boolean;
+  readonly keepAliveMs: number;
 }
 
-export const sameCertificate = (a: ClientCertificate | undefined, b: ClientCertificate | undefined): boolean =>
-  a === b || (a?.cert === b?.cert && a?.key === b?.key);
+/** Called with each socket; returns true when it took the socket over, because that speaks HTTP/2. */
+type Opened = (connection: PooledConnection, socket: Socket) => boolean;
+type Connected = (error: Error | null, socket: Socket | null) => void;
+
+/** One HTTP/1.1 connection: undici's own client over a guarded socket, used by one exchange at a time. */
+export class PooledConnection {
+  readonly client: Client;
+  readonly place: Place;
+  /** Monotonic ms at which its socket was opened. */
+  openedAt = 0;
+  /** True once it has carried a request. */
+  reused = false;
+  user: ConnectionUser | undefined;
+  /** Counts the bytes of the current response. */
+  readonly bytes = new ResponseBytes();
+
+  constructor(options: ClientOptions, place: Place, opened: Opened) {
+    const { Client, keepAliveMs } = options;
+    this.place = place;
+    this.client = new Client(place.origin, {
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      // Where a server states how long it keeps a connection, leave it 1 s earlier.
+      keepAliveTimeoutThreshold: 1_000,
+      // The attempt's own deadline ends it, by the monotonic clock. undici's would add a timer for each request, kept
+      // for half a second: long enough for V8 to move it to the old generation.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: (_options, connected) => this.#dial(options, opened, connected as Connected),
+    });
+  }
+
+  #dial({ connect, http2, deadlines }: ClientOptions, opened: Opened, connected: Connected): void {
+    // undici dials again by itself when a connection was closed before anything was written to it.
+    const signal = this.user?.dialling();
+    if (signal === undefined) return connected(new ConnectError("reset", "the connection was closed at once"), null);
+    const { hostname, port, identity } = this.place;
+    connect({ hostname, port, identity, ...(http2 && { alpn: BOTH }) }, signal).then(
+      (socket) => {
+        this.openedAt = deadlines.now();
+        // A process that was stopped meanwhile gets its timers after its sockets: an attempt past its deadline must
+        // not be sent, because another node may hold the lease by now.
+        if (this.openedAt >= (this.user?.endsAt ?? 0)) {
+          socket.destroy();
+          this.user?.expire();
+          return connected(new ConnectError("timeout", "the connection was opened after the attempt's deadline"), null);
+        }
+        if (opened(this, socket)) return connected(new ConnectError("reset", "it speaks HTTP/2"), null);
+        this.#watch(socket);
+        connected(null, socket);
+      },
+      (error: Error) => connected(error, null),
+    );
+  }
+
+  /**
+   * Checks the response's bounds before undici's parser, which takes its input from `read`. Nothing else sees every byte:
+   * the parser has no callback for chunk extensions and trailers.
+   */
+  #watch(socket: Socket): void {
+    const read = socket.read.bind(socket);
+    socket.read = (size?: number): unknown => {
+      for (;;) {
+        const chunk = read(size) as Buffer | null;
+        if (chunk === null || size === 0 || this.user === undefined) return chunk;
+        const passed = this.bytes.take(chunk);
+        if (typeof passed === "object") return passed;
+        if (passed === undefined) continue;
+        this.user.exceeded(passed);
+        return null;
+      }
+    };
+  }
+}

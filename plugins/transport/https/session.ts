@@ -6,9 +6,9 @@ import type { ClientHttp2Session, connect } from "node:http2";
 import type { Socket } from "node:net";
 import type { Timed } from "../deadlines.ts";
 import { ClosedByRelay, InvalidResponse, StreamReset } from "./failure.ts";
-import type { Place } from "./place.ts";
 import { HEAD_BYTES, RESPONSE_BYTES } from "./response-bytes.ts";
 import { SessionStream, type StreamEnd, type StreamUser } from "./session-stream.ts";
+import type { Target } from "./target.ts";
 import { Wire } from "./wire.ts";
 
 /** Most requests at once on one session, whatever the receiver allows. */
@@ -22,25 +22,25 @@ const REFUSED_STREAM = 7;
 const BROKEN = new Set([1, 3, 5, 6, 9, 11]);
 
 /** Learns what becomes of a session. */
-export interface SessionOwner {
+export interface SessionOwner<Place extends Target = Target> {
   /** The receiver has said how many requests it takes at once. */
-  ready(session: H2Session): void;
+  ready(session: H2Session<Place>): void;
   /** It carries a request again, or none any more. */
-  busy(session: H2Session): void;
-  idle(session: H2Session): void;
+  busy(session: H2Session<Place>): void;
+  idle(session: H2Session<Place>): void;
   /** It takes no new request. */
-  retired(session: H2Session): void;
+  retired(session: H2Session<Place>): void;
   /** It is closed. Called once, after `retired`. */
-  closed(session: H2Session): void;
+  closed(session: H2Session<Place>): void;
 }
 
-export class H2Session implements Timed {
+export class H2Session<Place extends Target = Target> implements Timed {
   readonly place: Place;
   /** Monotonic ms at which its socket was opened. */
   readonly openedAt: number;
   /** While it is idle: monotonic ms at which it is closed, and its place among those that wait for that. */
   endsAt = 0;
-  readonly #owner: SessionOwner;
+  readonly #owner: SessionOwner<Place>;
   readonly #wire: Wire;
   readonly #session: ClientHttp2Session;
   readonly #streams = new Set<SessionStream>();
@@ -56,7 +56,7 @@ export class H2Session implements Timed {
   #reused = false;
   #cause: Error | undefined;
 
-  constructor(open: typeof connect, socket: Socket, place: Place, openedAt: number, owner: SessionOwner) {
+  constructor(open: typeof connect, socket: Socket, place: Place, openedAt: number, owner: SessionOwner<Place>) {
     this.place = place;
     this.openedAt = openedAt;
     this.#owner = owner;
