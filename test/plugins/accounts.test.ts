@@ -148,7 +148,7 @@ describe("accounts() keeps the law", () => {
     request: (headers) => routeRequest("", headers),
   });
 
-  it("the factory makes nothing before it is set up, and names what is wrong with its options", () => {
+  it("and makes nothing before it is set up, and names what is wrong with its options", () => {
     expect(accounts().problems).toEqual([]);
     const wrong = accounts({ tokenMs: 1, origin: "https://x.example/path", nope: 1 } as object);
     expect(wrong.problems?.map(({ path }) => path).sort()).toEqual(["nope", "origin", "tokenMs"]);
@@ -167,7 +167,7 @@ describe("the first account", () => {
     expect(await who(tokenOf(made))).toMatchObject({ sub: "alice", keys: "*", amr: ["pwd"] });
   });
 
-  it("a second one cannot be made so: the path is gone, and so are code and file", async () => {
+  it("is the only one that is made so: afterwards the path is gone, and so are code and file", async () => {
     const code = await setupCode();
     await firstAccount();
     const again = await setUp(code, "eve");
@@ -177,14 +177,14 @@ describe("the first account", () => {
     expect([...store.rows.keys()]).not.toContain("setup");
   });
 
-  it("of two at once one is made", async () => {
+  it("is one, of two that are made at once", async () => {
     const code = await setupCode();
     const both = await Promise.all([setUp(code), setUp(code, "eve")]);
     expect(both.map(({ status }) => status).sort()).toEqual([201, 404]);
     expect(await users.list()).toHaveLength(1);
   });
 
-  it("five wrong codes and the right one is dead too; a restart makes another", async () => {
+  it("cannot be made after five wrong codes, not with the right one either; a restart makes another code", async () => {
     const code = await setupCode();
     for (let i = 0; i < 5; i++) expect((await setUp("AAAA-BBBB")).code).toBe("UNAUTHENTICATED");
     const right = await setUp(code);
@@ -204,7 +204,7 @@ describe("the first account", () => {
     expect((await setUp(await setupCode())).status).toBe(201);
   });
 
-  it("the code lives an hour; then the next one lies in the same place", async () => {
+  it("is made within an hour of the code; then the next code lies in the same place", async () => {
     const code = await setupCode();
     await clock.advance(3_600_000);
     const late = await setUp(code);
@@ -213,7 +213,7 @@ describe("the first account", () => {
     expect((await firstAccount()).status).toBe(201);
   });
 
-  it("a restart within the hour keeps the code, and a wrong name or password does not use it up", async () => {
+  it("keeps its code over a restart within the hour, and a wrong name or password does not use it up", async () => {
     const code = await setupCode();
     auth = await open();
     expect(await setupCode()).toBe(code);
@@ -222,7 +222,7 @@ describe("the first account", () => {
     expect((await firstAccount()).status).toBe(201);
   });
 
-  it("a code made by a clock that was a day ahead lasts no longer once the clock is right", async () => {
+  it("has a code that lasts no longer once a clock is right that was a day ahead", async () => {
     await clock.step(86_400_000);
     auth = await open();
     const code = await setupCode();
@@ -237,7 +237,7 @@ describe("the first account", () => {
     expect((await firstAccount()).status).toBe(201);
   });
 
-  it("added by the operator closes it as well", async () => {
+  it("may be added by the operator, and then no other is made so", async () => {
     await users.add({ username: "ops", password: PASSWORD, keys: ["*"] });
     expect((await firstAccount().catch(() => ({ code: "NOT_FOUND" }))).code).toBe("NOT_FOUND");
   });
@@ -262,7 +262,7 @@ describe("a login", () => {
     expect(await who(tokenOf(got))).toHaveProperty("refused");
   });
 
-  it("names are taken in any case; a wrong name and a wrong password answer alike", async () => {
+  it("takes names in any case, and answers alike to a wrong name and a wrong password", async () => {
     expect((await login({ username: " ALICE " })).status).toBe(200);
     const answers = [await login({ password: "wrong horse battery" }), await login({ username: "nobody" })];
     expect(new Set(answers.map(({ problem }) => JSON.stringify([problem?.code, problem?.detail]))).size).toBe(1);
@@ -288,7 +288,7 @@ describe("a login", () => {
     expect(seen.map((hash) => hash !== undefined)).toEqual([true, false, false, false]);
   });
 
-  it("guesses are slowed, also at accounts that are none, and nobody is locked out", async () => {
+  it("is slowed for who guesses, also at accounts that are none, and nobody is locked out", async () => {
     for (const username of ["alice", "nobody"]) {
       for (let i = 0; i < 6; i++) {
         const asked = login({ username, password: `wrong ${i} horse battery` });
@@ -332,7 +332,7 @@ describe("a login", () => {
     expect(await ask("null", "203.0.113.7")).toEqual(["203.0.113.7"]);
   });
 
-  it("a logout makes all its tokens dead at once, on other nodes too", async () => {
+  it("gives tokens that a logout makes dead at once, on other nodes too", async () => {
     const got = await login();
     const other = await login();
     const node = await open();
@@ -345,14 +345,14 @@ describe("a login", () => {
     expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
   });
 
-  it("sessions that are over are cleared away", async () => {
+  it("clears away the sessions that are over", async () => {
     for (let i = 0; i < 3; i++) await login();
     await clock.advance(43_200_001);
     await login();
     expect([...store.rows.keys()].filter((name) => name.startsWith("session:"))).toHaveLength(1);
   });
 
-  it("storage that fails is our fault, not the client's", async () => {
+  it("that the storage fails is our fault, not the client's", async () => {
     const got = await login();
     const broken = await open();
     store.getItem = () => Promise.reject(new Error("disk"));
@@ -434,7 +434,7 @@ describe("a refresh", () => {
     expect(await who(token)).toHaveProperty("refused");
   });
 
-  it("HTTPS and a configured origin are good", async () => {
+  it("from HTTPS or a configured origin is good", async () => {
     const secure = { origin: "https://relay.example.com", host: "relay.example.com", "sec-fetch-site": "same-origin" };
     expect((await refresh(cookie, secure)).status).toBe(200);
     const on = await open({ origin: "https://public.example.com" });
@@ -442,7 +442,7 @@ describe("a refresh", () => {
     expect((await refresh(cookie, secure, on)).code).toBe("UNAUTHENTICATED");
   });
 
-  it("the cookie is good for nothing else", async () => {
+  it("has a cookie that is good for nothing else", async () => {
     const sent = { headers: { ...PAGE, cookie: `__Host-relay=${cookie}` } };
     expect((await call("POST", "/auth/logout", sent)).code).toBe("UNAUTHENTICATED");
     expect((await call("GET", "/auth/users", sent)).code).toBe("UNAUTHENTICATED");
@@ -479,7 +479,7 @@ describe("the second factor", () => {
     expect(got.data?.["amr"]).toEqual(["pwd", "otp", "mfa"]);
   });
 
-  it("a code works once, whoever races for it, and never one from before", async () => {
+  it("takes a code once, whoever races for it, and never one from before", async () => {
     const { secret } = await enrol();
     await nextStep();
     const same = now(secret);
@@ -490,7 +490,7 @@ describe("the second factor", () => {
     expect((await login({ code: now(secret, 2) })).code).toBe("UNAUTHENTICATED");
   });
 
-  it("a step-up makes the session fresh again, and the refresh keeps its time", async () => {
+  it("makes the session fresh again at a step-up, and the refresh keeps its time", async () => {
     const { secret } = await enrol();
     await nextStep();
     const begun = await login({ code: now(secret) });
@@ -526,7 +526,7 @@ describe("the second factor", () => {
     expect((await refresh(begun.cookie)).code).toBe("UNAUTHENTICATED");
   });
 
-  it("wrong codes are counted against the account, wherever one is taken", async () => {
+  it("counts wrong codes against the account, wherever one is taken", async () => {
     const { session } = await enrol();
     const token = tokenOf(session);
     const code = "000000";
@@ -537,7 +537,7 @@ describe("the second factor", () => {
     expect(guesses).toEqual(["POST /auth/step-up alice", "POST /auth/totp alice", "POST /auth/login alice"]);
   });
 
-  it("a login with a wrong password is no guess at a code: nobody locks an account that way", async () => {
+  it("is not guessed at by a login with a wrong password: nobody locks an account that way", async () => {
     await enrol();
     guesses.length = 0;
     for (let i = 0; i < 2; i++) await login({ password: "wrong horse battery", code: "000000" });
@@ -545,7 +545,7 @@ describe("the second factor", () => {
     expect(guesses).toEqual([]);
   });
 
-  it("a recovery code stands in for a lost device, once", async () => {
+  it("may be a recovery code, once, where the device is lost", async () => {
     const { recovery } = await enrol();
     const code = recovery[3] as string;
     expect((await login({ code: code.toLowerCase().replaceAll("-", " ") })).status).toBe(200);
@@ -583,7 +583,7 @@ describe("the second factor", () => {
     expect((await begin(PASSWORD)).status).toBe(200);
   });
 
-  it("an enrolment that was never begun, or ten minutes ago, cannot be confirmed", async () => {
+  it("cannot be confirmed where it was never begun, or ten minutes ago", async () => {
     const token = tokenOf(await login());
     expect((await call("PUT", "/auth/totp", { token, body: { code: "123456" } })).code).toBe("CONFLICT");
     const { secret } = await beginTotp(token);
@@ -597,7 +597,7 @@ describe("the second factor", () => {
     expect((await call("POST", "/auth/step-up", { token, body: { code: "123456" } })).code).toBe("CONFLICT");
   });
 
-  it("codes are those of RFC 6238", () => {
+  it("has the codes of RFC 6238", () => {
     const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
     const of = (seconds: number): string => totpCode(secret, Math.floor(seconds / 30));
     expect([59, 1_111_111_109, 1_234_567_890, 20_000_000_000].map(of)).toEqual([
@@ -657,12 +657,12 @@ describe("users", () => {
     [{ ...bob, password: "elevenchars" }, "password"],
     [{ ...bob, keys: ["*", "key_1"] }, "keys"],
     [{ ...bob, keys: ["a/b"] }, "keys"],
-  ])("%o is refused, naming the field", async (body, path) => {
+  ])("are not added as %o: the field is named", async (body, path) => {
     const got = await manage("POST", "/auth/users", { body });
     expect(got.problem?.extras.errors?.map((one) => one.path)).toEqual([path]);
   });
 
-  it("a removed one is out at once; a new one of that name is somebody else", async () => {
+  it("are out at once when they are removed; a new one of that name is somebody else", async () => {
     await manage("POST", "/auth/users", { body: bob });
     const got = await login({ username: "bob" });
     expect((await manage("DELETE", "/auth/users/{username}", { username: "bob" })).status).toBe(204);
@@ -673,7 +673,7 @@ describe("users", () => {
   });
 
   it.each(["", "null", '{"uid":', '{"uid":"usr_1"}'])(
-    "a damaged account, session or code stops no other: %j",
+    "are stopped by no damaged account, session or code: %j",
     async (text) => {
       await firstAccount();
       await users.add({ username: "bob", password: PASSWORD, keys: ["*"] });
@@ -711,7 +711,7 @@ describe("users", () => {
     },
   );
 
-  it("a reset gives a new password or takes the second factor off, and ends the sessions", async () => {
+  it("have a new password or no second factor after a reset, which ends their sessions", async () => {
     await firstAccount();
     const { session } = await enrol();
     const reset = (body: object) => manage("POST", "/auth/users/{username}/reset", { username: "alice", body });
@@ -724,7 +724,7 @@ describe("users", () => {
     expect((await login({ password: "another horse battery" })).status).toBe(200);
   });
 
-  it("an operator turns a second factor on for somebody, whose sessions then end", async () => {
+  it("get a second factor from an operator, and their sessions end then", async () => {
     await firstAccount();
     const { data } = await login();
     const [path, username] = ["/auth/users/{username}/totp", "alice"];
@@ -738,14 +738,14 @@ describe("users", () => {
     expect((await manage("PUT", path, { username, body: { code: now(secret) } })).code).toBe("CONFLICT");
   });
 
-  it("opened by themselves they offer no set-up code", async () => {
+  it("offer no set-up code when they are opened by themselves", async () => {
     await rm(join(folder, "setup-code"), { force: true });
     const fresh = openUsers(surroundings({ storage: shelf() }), passwords);
     expect(await fresh.list()).toEqual([]);
     await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
   });
 
-  it("their second factors can be sealed again with another master key", async () => {
+  it("have second factors that can be sealed again with another master key", async () => {
     await firstAccount();
     const { secret } = await enrol();
     await nextStep();
@@ -756,7 +756,7 @@ describe("users", () => {
     expect((await login({ code: now(secret) }, on)).status).toBe(200);
   });
 
-  it("a second factor that no master key opens stops that by name, and one that nobody confirmed is dropped", async () => {
+  it("stop that by name with a second factor that no master key opens, and lose one that nobody confirmed", async () => {
     await firstAccount();
     await enrol();
     const other = makeKeys({ master: key(9), signing: key(2), publishToken: "t" });
@@ -771,7 +771,7 @@ describe("users", () => {
     expect((await users.read("alice"))?.user.pending).toBeUndefined();
   });
 
-  it("the published keys verify what was granted, and nothing private is among them", async () => {
+  it("have tokens that the published keys verify, and nothing private is among those", async () => {
     const jwks = await call("GET", "/.well-known/jwks.json");
     const body = JSON.parse(jwks.reply?.body as string) as { keys: Record<string, unknown>[] };
     expect(body.keys).toEqual([keys.publicJwk()]);

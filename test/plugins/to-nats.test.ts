@@ -10,7 +10,7 @@ import { startNats } from "../support/nats.ts";
 describeBus(natsBus, (stage) => {
   const { open } = stage;
 
-  it("is stored once, however often the same attempt is made", async () => {
+  it("stores a message once, however often the same attempt is made", async () => {
     const transport = await open();
     const once = await sendTo(transport, "nats://bus/deposits.once", { messageId: "dlv_2" });
     const again = await sendTo(transport, "nats://bus/deposits.once", { messageId: "dlv_2" });

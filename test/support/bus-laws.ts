@@ -207,7 +207,7 @@ export function describeBus<Far extends FarBus>(harness: BusHarness<Far>, more?:
       );
     });
 
-    if (more !== undefined) describe.skipIf(missing !== undefined)("of this kind", () => more(stage));
+    if (more !== undefined) describe.skipIf(missing !== undefined)("in its own way", () => more(stage));
   });
 
   describe(`the options of ${make.name}`, () => {
