@@ -21,7 +21,7 @@ const username = z
   .meta({ examples: ["alice"] });
 const params = z.object({ username });
 
-interface Described {
+export interface Described {
   readonly summary: string;
   readonly body?: z.ZodType;
   /** Status of the answer, and what `data` is; without that it has no body. */
@@ -30,7 +30,7 @@ interface Described {
   readonly problems?: readonly ProblemCode[];
 }
 
-type Name = `${Route["method"]} /auth/${string}`;
+export type Name = `${Route["method"]} /auth/${string}`;
 type Handle = Route<Principal>["handle"];
 
 /** Makes a route that needs no token. @param name its method and path, and its row in the limits table */

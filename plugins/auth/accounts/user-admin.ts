@@ -7,71 +7,92 @@ import { isoTime } from "../../../core/lib/time.ts";
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
-import type { Principal } from "../../../core/ports/auth.ts";
-import type { Route, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
+import type { Account, Principal } from "../../../core/ports/auth.ts";
+import type { Route, RouteRequest } from "../../../core/ports/route.ts";
 import { type AccountsDeps, actorOf, reply } from "./dependencies.ts";
-import { adminRoute } from "./describe.ts";
+import { adminRoute, type Described, type Name } from "./describe.ts";
 import { readLoginBody } from "./login-body.ts";
 import { ACCOUNT_STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
 import { normalName } from "./user.ts";
 
+interface AdminRoute<Body> extends Omit<Described, "body"> {
+  readonly action: AuditAction;
+  readonly body?: z.ZodType<Body>;
+  /** Resolves to the data of the answer, if it has any. */
+  work(by: Actor, username: string, body: Body): Promise<unknown>;
+}
+
 export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
-  const { users, clock, log } = deps;
-
-  const done = ({ sub, address, requestId }: Actor, action: AuditAction, target: string): RouteReply => {
-    log.info("users", { sub, action, target, address, requestId });
-    return { status: 204 };
-  };
-
+  const { users } = deps;
+  const route = <Body>(name: Name, given: AdminRoute<Body>) =>
+    adminRoute(deps, name, given, (request, principal) => serve(deps, given, request, principal));
   return [
-    adminRoute(deps, "GET /auth/users", LISTED, async (request, principal) => {
-      await admin(deps, request, principal, "accounts.listed");
-      const list = await users.list();
-      return reply(
-        list.map(({ createdAt, lastLoginAt, ...account }) => ({
-          ...account,
-          createdAt: isoTime(createdAt),
-          ...(lastLoginAt !== undefined && { lastLoginAt: isoTime(lastLoginAt) }),
-        })),
-        clock.now(),
-      );
+    route("GET /auth/users", {
+      summary: "List the accounts",
+      action: "accounts.listed",
+      answer: [200, z.array(account)],
+      work: async () => (await users.list()).map(shown),
     }),
-    adminRoute(deps, "POST /auth/users", CREATED, async (request, principal) => {
-      const { username, password, keys = ["*"], access = "manage" } = await readLoginBody(request, newUserBody);
-      const by = await admin(deps, request, principal, "account.created");
-      await users.add({ username, password, keys, access }, by);
-      done(by, "account.created", username);
-      return reply({ username: normalName(username), keys, access }, clock.now(), {}, 201);
+    route("POST /auth/users", {
+      summary: "Make an account",
+      action: "account.created",
+      body: newUserBody,
+      answer: [201, newAccount],
+      problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
+      async work(by, _, { username, password, keys = ["*"], access = "manage" }) {
+        await users.add({ username, password, keys, access }, by);
+        return { username: normalName(username), keys, access };
+      },
     }),
-    adminRoute(deps, "DELETE /auth/users/{username}", REMOVED, async (request, principal) => {
-      const by = await admin(deps, request, principal, "account.removed");
-      await users.remove(nameOf(request), by);
-      return done(by, "account.removed", nameOf(request));
+    route("DELETE /auth/users/{username}", {
+      summary: "Remove an account and end its sessions",
+      action: "account.removed",
+      answer: [204],
+      problems: ["CONFLICT"],
+      work: (by, username) => users.remove(username, by),
     }),
-    adminRoute(deps, "POST /auth/users/{username}/reset", RESET, async (request, principal) => {
-      const body = await readLoginBody(request, resetBody);
-      const by = await admin(deps, request, principal, "account.reset");
-      await users.reset(nameOf(request), body, by);
-      return done(by, "account.reset", nameOf(request));
+    route("POST /auth/users/{username}/reset", {
+      summary: "Change an account's password, second factor or access; its sessions end",
+      action: "account.reset",
+      body: resetBody,
+      answer: [204],
+      problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
+      work: (by, username, body) => users.reset(username, body, by),
     }),
-    adminRoute(deps, "POST /auth/users/{username}/totp", BEGUN, async (request, principal) => {
-      const by = await admin(deps, request, principal, "second_factor.begun");
-      const shown = await users.beginTotp(nameOf(request), by);
-      done(by, "second_factor.begun", nameOf(request));
-      return reply(shown, clock.now());
+    route("POST /auth/users/{username}/totp", {
+      summary: "Begin a second factor for an account",
+      action: "second_factor.begun",
+      answer: [200, otpauth],
+      problems: ["CONFLICT"],
+      work: (by, username) => users.beginTotp(username, by),
     }),
-    adminRoute(deps, "PUT /auth/users/{username}/totp", CONFIRMED, async (request, principal) => {
-      const body = await readLoginBody(request, codeBody);
-      const by = await admin(deps, request, principal, "second_factor.on");
-      const on = await users.confirmTotp(nameOf(request), body.code, by);
-      done(by, "second_factor.on", nameOf(request));
-      return reply(on, clock.now());
+    route("PUT /auth/users/{username}/totp", {
+      summary: "Turn it on with a first code",
+      action: "second_factor.on",
+      body: codeBody,
+      answer: [200, codesOnly],
+      problems: ["CONFLICT"],
+      work: (by, username, { code }) => users.confirmTotp(username, code, by),
     }),
   ];
 }
 
-const nameOf = ({ params }: RouteRequest): string => params["username"] ?? "";
+async function serve<Body>(
+  deps: AccountsDeps,
+  { action, body: schema, answer: [status], work }: AdminRoute<Body>,
+  request: RouteRequest,
+  principal: Principal,
+) {
+  const body = schema === undefined ? undefined : await readLoginBody(request, schema);
+  const { username = "" } = request.params;
+  const by = await admin(deps, request, principal, action);
+  const data = await work(by, username, body as Body);
+  const { sub, address, requestId } = by;
+  const target = username === "" ? (body as { readonly username?: string } | undefined)?.username : username;
+  if (action !== "accounts.listed") deps.log.info("users", { sub, action, target, address, requestId });
+  return data === undefined ? { status } : reply(data, deps.clock.now(), {}, status);
+}
 
 /** Refuses other callers as if the path did not exist; the permitted ones need a fresh second factor. */
 async function admin(
@@ -83,34 +104,14 @@ async function admin(
   if (principal.keys !== "*") throw new Problem("NOT_FOUND", "There is no such path.");
   const actor = actorOf(principal.sub, request);
   if (isSteppedUp(principal, ACCOUNT_STEP_UP, clock.now())) return actor;
-  const tried = { action, target: nameOf(request), detail: "no fresh second factor", actor, keys: "*" } as const;
-  await refused(tried, principal.sub);
+  const { username: target = "" } = request.params;
+  await refused({ action, target, detail: "no fresh second factor", actor, keys: "*" }, principal.sub);
   const headers = { "WWW-Authenticate": stepUpChallenge(ACCOUNT_STEP_UP) };
   throw new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request.", { headers });
 }
 
-const HASHES = ["CONFLICT", "PROVIDER_BACKPRESSURE"] as const;
-const LISTED = { summary: "List the accounts", answer: [200, z.array(account)] } as const;
-const CREATED = { summary: "Make an account", body: newUserBody, answer: [201, newAccount], problems: HASHES } as const;
-const REMOVED = {
-  summary: "Remove an account and end its sessions",
-  answer: [204],
-  problems: ["CONFLICT"],
-} as const;
-const RESET = {
-  summary: "Change an account's password, second factor or access; its sessions end",
-  body: resetBody,
-  answer: [204],
-  problems: HASHES,
-} as const;
-const BEGUN = {
-  summary: "Begin a second factor for an account",
-  answer: [200, otpauth],
-  problems: ["CONFLICT"],
-} as const;
-const CONFIRMED = {
-  summary: "Turn it on with a first code",
-  body: codeBody,
-  answer: [200, codesOnly],
-  problems: ["CONFLICT"],
-} as const;
+const shown = ({ createdAt, lastLoginAt, ...rest }: Account) => ({
+  ...rest,
+  createdAt: isoTime(createdAt),
+  ...(lastLoginAt !== undefined && { lastLoginAt: isoTime(lastLoginAt) }),
+});
