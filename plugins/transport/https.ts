@@ -5,7 +5,7 @@ import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { Connections } from "./https/connections.ts";
-import { Deadlines } from "./deadlines.ts";
+import { Deadlines } from "./https/deadlines.ts";
 import { Exchange, type Shared } from "./https/exchange.ts";
 import { BODY_BYTES } from "./https/response-bytes.ts";
 import { Tokens, tokenPlace } from "./https/tokens.ts";

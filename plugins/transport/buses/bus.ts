@@ -4,7 +4,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
 import { keepConnected } from "../../brokers/keep-connected.ts";
-import { Deadlines } from "../deadlines.ts";
+import { Deadlines } from "../https/deadlines.ts";
 import { refused, unavailable } from "./replies.ts";
 import { Sending } from "./sending.ts";
 

@@ -1,6 +1,6 @@
 /** One send of a bus. It ends once: by its reply, its deadline, its caller or the connection. */
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import type { Timed } from "../deadlines.ts";
+import type { Timed } from "../https/deadlines.ts";
 import { timedOut } from "./replies.ts";
 
 /** Once it has ended, further ends change nothing. */

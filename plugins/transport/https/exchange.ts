@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Connections } from "./connections.ts";
-import type { Deadlines, Timed } from "../deadlines.ts";
+import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, tooLong, unknownStatus } from "./failure.ts";
 import type { ConnectionUser, PooledConnection } from "./place.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";

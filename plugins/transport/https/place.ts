@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Client } from "undici";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Connect } from "../../../core/ports/plugin.ts";
-import type { Deadlines } from "../deadlines.ts";
+import type { Deadlines } from "./deadlines.ts";
 import { ResponseBytes, type Excess } from "./response-bytes.ts";
 import type { H2Session } from "./session.ts";
 import { Target } from "./target.ts";

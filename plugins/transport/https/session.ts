@@ -4,7 +4,7 @@
  */
 import type { ClientHttp2Session, connect } from "node:http2";
 import type { Socket } from "node:net";
-import type { Timed } from "../deadlines.ts";
+import type { Timed } from "./deadlines.ts";
 import { ClosedByRelay, InvalidResponse, StreamReset } from "./failure.ts";
 import { HEAD_BYTES, RESPONSE_BYTES } from "./response-bytes.ts";
 import { SessionStream, type StreamEnd, type StreamUser } from "./session-stream.ts";

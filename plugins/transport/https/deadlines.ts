@@ -1,5 +1,5 @@
 /** Watches the deadlines of many attempts with one timer: nearly all attempts end long before theirs. */
-import type { Clock } from "../../core/ports/clock.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
   /** Monotonic ms of the deadline; `Deadlines` sets it. */
