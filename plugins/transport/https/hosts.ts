@@ -5,6 +5,7 @@ import { certificatesProblem, keyPairProblem } from "../../../core/model/credent
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { unreadable } from "../../../core/lib/system-error.ts";
+import { must, optional, text } from "../../../core/ports/options.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 
 /** Paths of PEM files, relative to the config file. They are read at the start. */
@@ -22,6 +23,9 @@ export type Hosts = Readonly<Record<string, HostFiles>>;
 const NAMES = ["ca", "cert", "key"] as const;
 const HOST = /^(?:[a-z\d_-]+(?:\.[a-z\d_-]+)*|\[[\da-f:.]+\])$/;
 
+const FILE = optional(text("the path of a PEM file", /\S/));
+const UNKNOWN = must("is unknown (there are: ca, cert, key)", () => false);
+
 /** Returns what is wrong with the option, before a file is read. */
 export function hostProblems(hosts: unknown): readonly FieldError[] {
   if (hosts === undefined) return [];
@@ -30,20 +34,14 @@ export function hostProblems(hosts: unknown): readonly FieldError[] {
     const path = `hosts["${host}"]`;
     if (!HOST.test(host)) return [{ path: "hosts", message: `"${host}" is not a host in lower case, without a port` }];
     if (!isObject(files)) return [{ path, message: "must be an object: { ca, cert, key }" }];
-    const found: FieldError[] = [];
-    for (const [name, file] of Object.entries(files)) {
-      if (!NAMES.some((known) => known === name))
-        found.push({ path: `${path}.${name}`, message: "is unknown (there are: ca, cert, key)" });
-      else if (file !== undefined && (typeof file !== "string" || file.trim() === ""))
-        found.push({ path: `${path}.${name}`, message: "must be the path of a PEM file" });
-    }
     const { cert, key } = files;
-    if ((cert === undefined) !== (key === undefined))
-      found.push({
-        path: `${path}.${cert === undefined ? "cert" : "key"}`,
-        message: "is missing beside the other one",
-      });
-    return found;
+    const missing = (cert === undefined) === (key === undefined) ? [] : [cert === undefined ? "cert" : "key"];
+    return [
+      ...Object.entries(files).flatMap(([name, file]) =>
+        (NAMES.some((known) => known === name) ? FILE : UNKNOWN)(file, `${path}.${name}`),
+      ),
+      ...missing.map((name) => ({ path: `${path}.${name}`, message: "is missing beside the other one" })),
+    ];
   });
 }
 
