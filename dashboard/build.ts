@@ -7,7 +7,6 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promi
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { BUILT, type Packed } from "./assets.ts";
-import { GUIDE, receiversModule } from "./receivers.ts";
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 const folder = join(import.meta.dirname, "client");
@@ -56,6 +55,30 @@ async function bundle(input: string, format: "iife" | "esm", receivers: string) 
   const names = "[name].[hash].js";
   const { output } = await built.generate({ format, minify: true, entryFileNames: names, chunkFileNames: names });
   return output.flatMap((one) => (one.type === "chunk" ? [{ name: one.fileName, text: one.code }] : []));
+}
+
+interface Receiver {
+  readonly language: string;
+  readonly code: string;
+}
+
+/**
+ * Returns the receivers of `docs/verify.md` in its order: each is a heading with a block of code that is marked `verify`. The
+ * page shows the code that the guide's tests run, and no second version of it.
+ */
+export function receiversOf(guide: string): readonly Receiver[] {
+  return guide.split(/^### /m).flatMap((section) => {
+    const [, code] = /^```[a-z]+ verify\n([^]*?)^```$/m.exec(section) ?? [];
+    return code === undefined ? [] : [{ language: section.slice(0, section.indexOf("\n")), code }];
+  });
+}
+
+const GUIDE = join(import.meta.dirname, "../docs/verify.md");
+
+/** Returns the text of the module `relay:receivers`, which the page imports when somebody asks for the code. */
+async function receiversModule(): Promise<string> {
+  const guide = await readFile(GUIDE, "utf8");
+  return `export const receivers = ${JSON.stringify(receiversOf(guide))};\n`;
 }
 
 /** Removes comments and most white space. No text of the stylesheet has two blanks in a row. */

@@ -66,3 +66,21 @@ export type Account = Omit<auth.Account, "createdAt" | "lastLoginAt"> & {
   readonly lastLoginAt?: string;
 };
 export type Replayed = z.infer<typeof api.bulkReplayed>;
+
+/** The settings in the address of a view. */
+export type Query = Readonly<Record<string, string>>;
+/** The API key of a view or a form. */
+export interface OfKey {
+  readonly keyId: string;
+}
+export interface ViewProps extends OfKey {
+  readonly query: Query;
+}
+/** A view of one subscription or event of a key. */
+export interface OneProps extends OfKey {
+  readonly id: string;
+}
+/** A dialog about a key. */
+export interface KeyDialogProps extends OfKey {
+  readonly close: () => void;
+}

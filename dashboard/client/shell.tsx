@@ -1,15 +1,14 @@
-/** The frame around every view: navigation, the current key, and whether the view is live. */
+/** Frames every view: navigation, the current key, and the sign that says whether it is live. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { useCell } from "./state/cell.ts";
-import { brandLink } from "./kit/brand.tsx";
 import { ThemeButton, WaitNotice } from "./kit/choices.tsx";
 import { Form } from "./kit/dialog.tsx";
-import { Field, Select } from "./kit/fields.tsx";
+import { Field, Select, useForm } from "./kit/fields.tsx";
 import { isKeyId, keys, loadKeys } from "./state/api-keys.ts";
 import { follow, liveState } from "./state/live.ts";
 import { Palette, PaletteButton } from "./views/palette.tsx";
-import { toast } from "./kit/elements.tsx";
+import { brandLink, Button, Submit, toast } from "./kit/elements.tsx";
 import { go, to, type PagePlace } from "./state/route.ts";
 import { hasAccounts, isPortal, keyViews } from "./state/page-facts.ts";
 import { logOut } from "./state/session.ts";
@@ -28,9 +27,7 @@ const AGAIN_MS = 60_000;
 
 export const Shell = ({ keyId, here, children }: ShellProps) => {
   const now = useCell(token);
-  const [area] = here.parts;
-  const inKey = area === "k";
-  const several = !isPortal && (now?.keys === "*" || (now?.keys.length ?? 0) > 1);
+  const inKey = here.parts[0] === "k";
   const followed = inKey ? keyId : undefined;
   const view = here.parts.join("/");
   useLayoutEffect(() => {
@@ -42,21 +39,6 @@ export const Shell = ({ keyId, here, children }: ShellProps) => {
       clearInterval(timer);
     };
   }, [followed, view, now === undefined]);
-  useEffect(() => {
-    // On a phone the links are one line that scrolls: the current one is brought into sight.
-    const current = document.querySelector<HTMLElement>(".top nav [aria-current]");
-    const line = current?.closest("ul");
-    if (line && current)
-      line.scrollLeft = current.offsetLeft - line.offsetLeft - line.clientWidth / 2 + current.offsetWidth / 2;
-  }, [view]);
-  // Those of the whole relay stand apart from those of the key.
-  const link = (parts: readonly string[], text: string, on: boolean, apart = false) => (
-    <li key={text} class={apart ? "apart" : undefined}>
-      <a href={to(parts)} aria-current={on ? "page" : undefined}>
-        {text}
-      </a>
-    </li>
-  );
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={skip}>
@@ -65,25 +47,13 @@ export const Shell = ({ keyId, here, children }: ShellProps) => {
       <header class="top">
         {brandLink()}
         {!isPortal && <KeySwitch keyId={keyId} />}
-        <nav aria-label="Views">
-          <ul>
-            {keyId === undefined
-              ? []
-              : keyViews.map(([name, text]) => link(["k", keyId, name], text, inKey && here.parts[2] === name))}
-            {several && link(["keys"], "API keys", area === "keys" || (area === undefined && !isPortal), true)}
-            {now?.keys === "*" && link(["relay"], "Relay", area === "relay")}
-            {now?.keys === "*" && hasAccounts && link(["users"], "Users", area === "users")}
-            {!isPortal && link(["account"], "Account", area === "account", !several)}
-          </ul>
-        </nav>
+        <Views keyId={keyId} here={here} />
         <div class="tools">
           {now?.access === "read" && <span class="quiet">You may only look</span>}
           {(inKey || isPortal) && <Live />}
           <PaletteButton />
           <ThemeButton />
-          <button type="button" class="plain" onClick={() => void logOut()}>
-            {isPortal ? "Leave" : "Log out"}
-          </button>
+          <Button text={isPortal ? "Leave" : "Log out"} class="plain" act={() => void logOut()} />
         </div>
       </header>
       <main id="main" tabIndex={-1}>
@@ -96,6 +66,40 @@ export const Shell = ({ keyId, here, children }: ShellProps) => {
   );
 };
 
+/** Those of the whole relay stand apart from those of the key. */
+const Views = ({ keyId, here }: Omit<ShellProps, "children">) => {
+  const { keys: owned = [] } = useCell(token) ?? {};
+  const several = !isPortal && (owned === "*" || owned.length > 1);
+  const [area, , name] = here.parts;
+  const view = here.parts.join("/");
+  useEffect(() => {
+    // On a phone the links are one line that scrolls: the current one is brought into sight.
+    const current = document.querySelector<HTMLElement>(".top nav [aria-current]");
+    const line = current?.closest("ul");
+    if (line && current)
+      line.scrollLeft = current.offsetLeft - line.offsetLeft - line.clientWidth / 2 + current.offsetWidth / 2;
+  }, [view]);
+  const link = (parts: readonly string[], text: string, on: boolean, apart = false) => (
+    <li key={text} class={apart ? "apart" : undefined}>
+      <a href={to(parts)} aria-current={on ? "page" : undefined}>
+        {text}
+      </a>
+    </li>
+  );
+  return (
+    <nav aria-label="Views">
+      <ul>
+        {keyId !== undefined &&
+          keyViews.map(([one, text]) => link(["k", keyId, one], text, area === "k" && name === one))}
+        {several && link(["keys"], "API keys", area === "keys" || area === undefined, true)}
+        {owned === "*" && link(["relay"], "Relay", area === "relay")}
+        {owned === "*" && hasAccounts && link(["users"], "Users", area === "users")}
+        {!isPortal && link(["account"], "Account", area === "account", !several)}
+      </ul>
+    </nav>
+  );
+};
+
 /** The page uses the address after `#` itself, so a jump within the page is made by hand. */
 function skip(event: Event): void {
   event.preventDefault();
@@ -105,7 +109,7 @@ function skip(event: Event): void {
 const Toast = () => {
   const text = useCell(toast);
   return (
-    <div class="told" role="status">
+    <div class="toast" role="status">
       {text !== undefined && <span>{text}</span>}
     </div>
   );
@@ -153,16 +157,14 @@ const KeySwitch = ({ keyId }: { readonly keyId: string | undefined }) => {
 };
 
 export const KeyForm = () => {
-  const [id, setId] = useState("");
-  const [wrong, setWrong] = useState<string | undefined>(undefined);
-  const submit = (): void => {
-    if (isKeyId(id)) go(["k", id, "subscriptions"]);
-    else setWrong("1 to 64 letters, digits, _ : and -, the first a letter or digit");
-  };
+  const form = useForm({ id: "" }, async ({ id }) => {
+    if (!isKeyId(id)) throw new Error("1 to 64 letters, digits, _ : and -, the first a letter or digit");
+    go(["k", id, "subscriptions"]);
+  });
   return (
-    <Form submit={submit}>
-      <Field label="Key id" value={id} change={setId} placeholder="key_1" error={wrong} />
-      <button type="submit">Open</button>
+    <Form submit={form.run}>
+      <Field label="Key id" {...form.of("id")} placeholder="key_1" error={(form.error as Error | undefined)?.message} />
+      <Submit text="Open" class="" busy={form.busy} />
     </Form>
   );
 };

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { receiversOf } from "../../dashboard/receivers.ts";
+import { receiversOf } from "../../dashboard/build.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";

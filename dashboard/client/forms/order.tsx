@@ -2,12 +2,12 @@
 import type { ComponentChildren } from "preact";
 import { ask, path } from "../state/api.ts";
 import { type Bound, Field, Select } from "../kit/fields.tsx";
-import { notice, problem, showToast, useAction, When } from "../kit/elements.tsx";
-import { useCalm, useLive, useLoad } from "../state/load.ts";
+import { Button, Card, link, notice, problem, showToast, useAction, When } from "../kit/elements.tsx";
+import { useAsk } from "../state/load.ts";
 import { count } from "../state/format.ts";
 import { to } from "../state/route.ts";
-import type { Order, Subscription } from "../shapes.ts";
-import { may } from "../state/may.ts";
+import type { OfKey, Order, Subscription } from "../shapes.ts";
+import { may } from "../state/token.ts";
 
 /** An order path as it is edited: a list of names stands as JSON. */
 export const pathText = (given: Subscription["orderBy"]): string =>
@@ -57,7 +57,7 @@ function readPath(text: string): unknown {
   }
 }
 
-/** The order in words. */
+/** Says the order in words. */
 export const orderText = ({ ordered, orderBy, onFailed = "skip" }: Subscription): string => {
   if (ordered !== true) return "none: several at once";
   const by = orderBy === undefined ? "one after another" : `one after another for each ${pathText(orderBy)}`;
@@ -67,45 +67,34 @@ export const orderText = ({ ordered, orderBy, onFailed = "skip" }: Subscription)
 /** At most once in this time it is read again, ms: each reading counts for the limits. */
 const CALM_MS = 3_000;
 
-interface OrderProps {
-  readonly keyId: string;
-  readonly one: Subscription;
-}
-
-export const OrderCard = ({ keyId, one }: OrderProps) => {
+export const OrderCard = ({ keyId, one }: OfKey & { readonly one: Subscription }) => {
   const route = path("/api-keys/{}/webhooks/{}", [keyId, one.id]);
-  const { data, error, again } = useLoad(
-    async (signal) => (await ask<Order>("GET", `${route}/order`, { signal })).data,
-    [keyId, one.id],
-  );
-  const soon = useCalm(again, CALM_MS);
-  useLive((message) => {
+  const { data, error, again } = useAsk<Order>(
+    `${route}/order`,
     // An event may be for this subscription or not: the relay knows.
-    if (message.event !== "attempt" || message.data.subscriptionId === one.id) soon();
-  });
+    (message) => (message.event !== "attempt" || message.data.subscriptionId === one.id) && CALM_MS,
+  );
   const skip = useAction(async () => {
     const { data: done } = await ask<{ readonly skipped: number }>("POST", `${route}/skip`);
     showToast(done.skipped === 0 ? "Nothing is held any more" : `Skipped ${count(done.skipped)}`);
     again();
   });
   if (data === undefined) return problem(error, again);
+  const { waiting, held } = data.data;
   return (
-    <section class="card" aria-labelledby="order">
-      <h2 id="order">Order</h2>
-      <p>{`${count(data.waiting)} waiting for their turn.`}</p>
-      {data.held.length > 0 &&
+    <Card id="order" title="Order">
+      <p>{`${count(waiting)} waiting for their turn.`}</p>
+      {held.length > 0 &&
         notice(
           "warn",
           <p>These failed deliveries hold up those behind them. Replay them, or skip them.</p>,
           <ul>
-            {data.held.map(({ eventId, since }) =>
+            {held.map(({ eventId, since }) =>
               eventId === undefined ? (
                 <li>One whose record is damaged</li>
               ) : (
                 <li key={eventId}>
-                  <a href={to(["k", keyId, "events", eventId])}>
-                    <code>{eventId}</code>
-                  </a>{" "}
+                  {link(to(["k", keyId, "events", eventId]), <code>{eventId}</code>)}{" "}
                   {since !== undefined && <When at={since} />}
                 </li>
               ),
@@ -113,14 +102,12 @@ export const OrderCard = ({ keyId, one }: OrderProps) => {
           </ul>,
           may("change") && (
             <div class="row">
-              <button type="button" disabled={skip.busy} onClick={skip.run}>
-                {data.held.length === 1 ? "Skip it" : "Skip them"}
-              </button>
+              <Button text={held.length === 1 ? "Skip it" : "Skip them"} off={skip.busy} act={skip.run} />
             </div>
           ),
         )}
       {problem(error, again)}
       {problem(skip.error)}
-    </section>
+    </Card>
   );
 };

@@ -2,23 +2,20 @@
  * Replays everything that failed in a period: counts first, then sends again at a chosen rate, and shows the progress.
  */
 import { useState } from "preact/hooks";
-import { ask, path } from "../state/api.ts";
+import { ask, path, relayNow } from "../state/api.ts";
 import { Dialog, Form } from "../kit/dialog.tsx";
-import { errorOf, Field, Select } from "../kit/fields.tsx";
+import { Field, Select, useForm } from "../kit/fields.tsx";
 import { count, duration } from "../state/format.ts";
 import { useCell } from "../state/cell.ts";
 import { knownOf, nameOf } from "../state/api-keys.ts";
 import { liveState } from "../state/live.ts";
-import { notice, problem, useAction, useNow } from "../kit/elements.tsx";
+import { Button, notice, problem, Submit, useNow } from "../kit/elements.tsx";
 import { useLive } from "../state/load.ts";
-import { relayNow } from "../state/relay-time.ts";
-import type { Replayed } from "../shapes.ts";
+import type { KeyDialogProps, Replayed } from "../shapes.ts";
 
-interface ReplayProps {
-  readonly keyId: string;
+interface ReplayProps extends KeyDialogProps {
   /** Only of this subscription. */
   readonly only: string | undefined;
-  readonly close: () => void;
 }
 
 const PERIODS = [
@@ -29,9 +26,8 @@ const PERIODS = [
 ] as const;
 
 interface Counted extends Pick<Replayed, "matched" | "more"> {
-  /** What was chosen when it was asked for, and what was asked for. */
-  readonly period: string;
-  readonly perSecond: string;
+  /** The choice of the form that was counted, and what the relay was asked. */
+  readonly texts: Readonly<Record<"period" | "perSecond", string>>;
   readonly asked: object;
 }
 
@@ -43,87 +39,59 @@ interface Under {
 }
 
 export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
-  const [period, setPeriod] = useState<string>("86400000");
-  const [perSecond, setPerSecond] = useState("50");
   const [found, setFound] = useState<Counted | undefined>(undefined);
   const [under, setUnder] = useState<Under | undefined>(undefined);
-  // An answer that comes after the choice has changed is that of another question.
-  const counted = found?.period === period && found.perSecond === perSecond ? found : undefined;
   const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
   const post = async (body: object, wanted?: AbortSignal): Promise<Replayed> =>
     (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body, wanted })).data;
-  const { run, busy, error } = useAction(async (wanted) => {
+  const form = useForm({ period: "86400000", perSecond: "50" }, async (texts, wanted) => {
+    const perSecond = Number(texts.perSecond);
     if (counted !== undefined) {
       const startedAt = relayNow();
       const { replayed, more } = await post({ ...counted.asked, dryRun: false }, wanted);
-      return setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
+      return setUnder({ replayed, more, startedAt, perSecond });
     }
     const now = relayNow();
-    const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
+    const since = texts.period === "" ? {} : { since: new Date(now - Number(texts.period)).toISOString() };
     // The end is fixed, so that what is counted is what is sent.
-    const asked = { ...since, until: new Date(now).toISOString(), perSecond: Number(perSecond) };
+    const asked = { ...since, until: new Date(now).toISOString(), perSecond };
     const { matched, more } = await post({ ...asked, dryRun: true });
-    setFound({ period, perSecond, asked, matched, more });
+    setFound({ texts, asked, matched, more });
   });
-  // Listens before the replay begins: the first deliveries end before its answer is here.
-  const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
-  useLive((message) => {
-    if (message.event !== "attempt" || message.data.cycle === 0 || (!busy && under === undefined)) return;
-    const { deliveryId, subscriptionId, status } = message.data;
-    if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
-  });
-  const change = (set: (value: string) => void) => (value: string) => {
-    set(value);
-    setFound(undefined);
-  };
-  const sub = only === undefined ? undefined : knownOf(keyId)?.get(only);
-  const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
+  // An answer that comes after the choice has changed is that of another question.
+  const counted = found?.texts === form.texts ? found : undefined;
+  const ended = useEnded(only, form.busy || under !== undefined);
   if (under !== undefined)
     return (
       <Dialog title="Replaying" close={close}>
         <Progress under={under} ended={ended} close={close} />
       </Dialog>
     );
+  const sub = only === undefined ? undefined : knownOf(keyId)?.get(only);
+  const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
   return (
     <Dialog title="Replay failed deliveries" close={close}>
-      <Form submit={run}>
+      <Form submit={form.run}>
         <p>
           Deliveries to <strong>{where}</strong> that failed are replayed, oldest first. Receivers know repeated events
           by their id.
         </p>
-        <Select label="Events accepted in" value={period} options={PERIODS} change={change(setPeriod)} />
-        <Field
-          label="Deliveries a second"
-          value={perSecond}
-          change={change(setPerSecond)}
-          inputMode="decimal"
-          error={errorOf(error, "perSecond")}
-        />
-        {problem(error)}
-        {counted !== undefined && (
-          <div role="status">
-            {notice(
-              "info",
-              <p>
-                {counted.matched === 0
-                  ? "Nothing failed in that time: there is nothing to replay."
-                  : `${counted.more ? "More than " : ""}${count(counted.matched)} ${counted.matched === 1 ? "delivery" : "deliveries"} will be replayed ${over(counted.matched / Number(perSecond))}.`}
-              </p>,
-            )}
-          </div>
-        )}
+        <Select label="Events accepted in" {...form.of("period")} options={PERIODS} />
+        <Field label="Deliveries a second" {...form.of("perSecond")} inputMode="decimal" />
+        {problem(form.error)}
+        {counted !== undefined && <div role="status">{notice("info", <p>{countText(counted)}</p>)}</div>}
         <div class="row end">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
+          <Button text="Cancel" act={close} />
           {counted === undefined ? (
-            <button key="count" type="submit" class="main" disabled={busy}>
-              {busy ? "Counting…" : "Count them first"}
-            </button>
+            <Submit key="count" text="Count them first" doing="Counting…" busy={form.busy} />
           ) : (
-            <button key="start" type="submit" class="main" disabled={busy || counted.matched === 0}>
-              {busy ? "Starting…" : `Replay ${count(counted.matched)}`}
-            </button>
+            <Submit
+              key="start"
+              text={`Replay ${count(counted.matched)}`}
+              doing="Starting…"
+              busy={form.busy}
+              off={counted.matched === 0}
+            />
           )}
         </div>
       </Form>
@@ -131,12 +99,30 @@ export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
   );
 };
 
-/** How long it takes at the chosen rate. */
-const over = (seconds: number): string => (seconds < 2 ? "at once" : `over ${duration(seconds * 1_000)}`);
+/** Says how many deliveries were counted, and how long they take at the chosen rate. */
+function countText({ matched, more, texts }: Counted): string {
+  if (matched === 0) return "Nothing failed in that time: there is nothing to replay.";
+  const seconds = matched / Number(texts.perSecond);
+  const over = seconds < 2 ? "at once" : `over ${duration(seconds * 1_000)}`;
+  return `${more ? "More than " : ""}${count(matched)} ${matched === 1 ? "delivery" : "deliveries"} will be replayed ${over}.`;
+}
+
+/**
+ * Returns the statuses of replayed deliveries by their id, from the live stream.
+ * @param on from before the replay begins: the first deliveries end before its answer is here
+ */
+function useEnded(only: string | undefined, on: boolean): ReadonlyMap<string, string> {
+  const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
+  useLive((message) => {
+    if (message.event !== "attempt" || message.data.cycle === 0 || !on) return;
+    const { deliveryId, subscriptionId, status } = message.data;
+    if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
+  });
+  return ended;
+}
 
 interface ProgressProps {
   readonly under: Under;
-  /** Statuses of replayed deliveries by id, from the live stream. */
   readonly ended: ReadonlyMap<string, string>;
   readonly close: () => void;
 }
@@ -163,9 +149,7 @@ const Progress = ({ under, ended, close }: ProgressProps) => {
     more && notice("info", "There are more: replay again when these have ended."),
     <p class="quiet">It continues when this is closed.</p>,
     <div class="row end">
-      <button type="button" class="main" onClick={close}>
-        Close
-      </button>
+      <Button text="Close" class="main" act={close} />
     </div>,
   ];
 };

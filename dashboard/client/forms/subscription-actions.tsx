@@ -1,18 +1,62 @@
-/** Confirms and runs the actions on a subscription that need a second thought: rotating its secret, disabling and deleting it. */
+/** Has the actions on a subscription, with the dialogs of those that need a second thought: over its settings and its deliveries. */
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
-import { Confirm } from "../kit/confirm.tsx";
+import { Confirm } from "../kit/dialog.tsx";
 import { Select } from "../kit/fields.tsx";
 import { hostOf } from "../state/format.ts";
-import { line, notice, showToast } from "../kit/elements.tsx";
+import { Button, line, notice, showToast, useAction } from "../kit/elements.tsx";
 import { goFromHere } from "../state/route.ts";
-import { secretKeeper } from "../kit/secret.tsx";
-import type { Glance, Secreted, Subscription } from "../shapes.ts";
+import { secretKeeper } from "../kit/once.tsx";
+import type { Glance, KeyDialogProps, Secreted, Subscription } from "../shapes.ts";
+import { may } from "../state/token.ts";
+import { SubscriptionForm } from "./subscription-form.tsx";
 
-interface RotateProps {
-  readonly keyId: string;
+interface SubscriptionMenu {
+  readonly buttons: readonly ComponentChildren[];
+  readonly dialogs: readonly ComponentChildren[];
+  readonly error: unknown;
+}
+
+/** @param one `undefined` until it is loaded */
+export function useSubscriptionMenu(keyId: string, one: Glance | undefined, again: () => void): SubscriptionMenu {
+  const [doing, setDoing] = useState<"edit" | "disable" | "rotate" | "delete" | undefined>(undefined);
+  const enable = useAction(async () => {
+    await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one?.id ?? ""]), { body: { status: "active" } });
+    showToast("Enabled");
+    again();
+  });
+  if (one === undefined) return { buttons: [], dialogs: [], error: undefined };
+  const close = (): void => setDoing(undefined);
+  const done = (): void => {
+    close();
+    again();
+  };
+  const toggle =
+    one.status === "active" ? (
+      <Button text="Disable…" act={() => setDoing("disable")} />
+    ) : (
+      <Button text="Enable" off={enable.busy} act={enable.run} />
+    );
+  return {
+    error: enable.error,
+    buttons: [
+      may("change") && <Button text="Edit" act={() => setDoing("edit")} />,
+      may("change") && toggle,
+      may("rotate") && <Button text="Rotate secret" act={() => setDoing("rotate")} />,
+      may("change") && <Button text="Delete" class="danger" act={() => setDoing("delete")} />,
+    ],
+    dialogs: [
+      doing === "edit" && <SubscriptionForm keyId={keyId} one={one} close={close} saved={done} />,
+      doing === "disable" && <Disable keyId={keyId} one={one} close={close} done={done} />,
+      doing === "rotate" && <Rotate keyId={keyId} one={one} close={close} />,
+      doing === "delete" && <DeleteSubscription keyId={keyId} one={one} close={close} />,
+    ],
+  };
+}
+
+interface ActionProps extends KeyDialogProps {
   readonly one: Subscription;
-  readonly close: () => void;
 }
 
 const OVERLAPS = [
@@ -22,7 +66,7 @@ const OVERLAPS = [
   ["0", "none: the old secret ends now"],
 ] as const;
 
-export const Rotate = ({ keyId, one, close }: RotateProps) => {
+const Rotate = ({ keyId, one, close }: ActionProps) => {
   const [overlap, setOverlap] = useState<string>(OVERLAPS[0][0]);
   return (
     <Confirm
@@ -50,14 +94,12 @@ export const Rotate = ({ keyId, one, close }: RotateProps) => {
   );
 };
 
-interface DisableProps {
-  readonly keyId: string;
+interface DisableProps extends KeyDialogProps {
   readonly one: Glance;
-  readonly close: () => void;
   readonly done: () => void;
 }
 
-export const Disable = ({ keyId, one, close, done }: DisableProps) => {
+const Disable = ({ keyId, one, close, done }: DisableProps) => {
   const { backlog } = one.figures;
   const many = backlog >= 1_000 ? "1,000 deliveries or more" : backlog === 1 ? "1 delivery" : `${backlog} deliveries`;
   return (
@@ -82,7 +124,7 @@ export const Disable = ({ keyId, one, close, done }: DisableProps) => {
   );
 };
 
-export const DeleteSubscription = ({ keyId, one, close }: RotateProps) => (
+const DeleteSubscription = ({ keyId, one, close }: ActionProps) => (
   <Confirm
     title="Delete this subscription?"
     yes="Delete for ever"

@@ -3,7 +3,7 @@ import { ApiRefusal } from "../state/api.ts";
 import { ORDER } from "./order.tsx";
 import type { Subscription } from "../shapes.ts";
 
-/** What the fields of the form say, under the names of the API. */
+/** The content of the fields, under the names of the API. */
 export type Settings = Readonly<Record<string, unknown>>;
 type Headers = Readonly<Record<string, string | null>>;
 
@@ -38,7 +38,7 @@ interface Clash {
 }
 
 /**
- * Returns what is to be told of fields that somebody else has changed too; `undefined` when there are none.
+ * Returns the refusal that names the fields which somebody else has changed too; `undefined` when there are none.
  * @param seen as the person knows it
  */
 export function clashOf(patch: Settings, seen: Subscription, stored: Subscription): Clash | undefined {

@@ -34,54 +34,11 @@ const day = lazily(() => new Intl.DateTimeFormat(undefined, { weekday: "short", 
 const at = lazily(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock }));
 
 export const ChartCard = ({ title, chart, lines, format = count, list }: ChartProps) => {
-  const box = useRef<HTMLDivElement>(null);
   const [pointed, point] = useState<number | undefined>(undefined);
-  const [painted, paint] = useState(0);
-  const [failed, setFailed] = useState(false);
   const from = Date.parse(chart.from);
   const time = (i: number): string => at().format(new Date(from + i * chart.stepMs));
-  const leads = useRef(list);
-  leads.current = list;
-  const link = (i: number): string | undefined =>
-    leads.current?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs);
-
-  useEffect(() => {
-    const again = (): void => paint((before) => before + 1);
-    repaint.addEventListener("paint", again);
-    return () => repaint.removeEventListener("paint", again);
-  }, []);
-
-  useEffect(() => {
-    let made: uPlot | undefined;
-    let over = false;
-    const size = new ResizeObserver(() => made?.setSize({ width: box.current?.clientWidth ?? 300, height: HEIGHT }));
-    const draw = async (): Promise<void> => {
-      const { default: Plot } = await import("uplot");
-      if (over || box.current === null) return;
-      const times = (lines[0]?.values ?? []).map((_, i) => (from + i * chart.stepMs) / 1_000);
-      const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
-      made = new Plot(
-        options(box.current, lines, format, (i) => point(i)),
-        data,
-        box.current,
-      );
-      const { over: area } = made;
-      area.addEventListener("click", ({ offsetX }) => {
-        const address = link(made?.posToIdx(offsetX) ?? 0);
-        if (address !== undefined) location.hash = address;
-      });
-      size.observe(box.current);
-      setFailed(false);
-    };
-    // A page that is open for days may ask for the library of a version that is no longer served.
-    draw().catch(() => setFailed(true));
-    return () => {
-      over = true;
-      size.disconnect();
-      made?.destroy();
-    };
-  }, [lines, painted]);
-
+  const link = (i: number): string | undefined => list?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs);
+  const { box, failed } = usePlot(chart, lines, format, point, link);
   const value = (line: ChartLine, i: number): string => {
     const one = line.values[i];
     return one === null || one === undefined ? "–" : format(one);
@@ -112,48 +69,85 @@ export const ChartCard = ({ title, chart, lines, format = count, list }: ChartPr
         role="img"
         aria-label={`${title}: ${lines.map(({ name, sum }) => `${name} ${sum}`).join(", ")}`}
       />
-      <details>
-        <summary>
-          As a table
-          <span class="hidden">{`: ${title}`}</span>
-        </summary>
-        <ChartTable title={title} lines={lines} time={time} value={value} link={link} />
-      </details>
+      <ChartTable title={title} lines={lines} time={time} value={value} link={link} />
     </figure>
   );
 };
 
-interface ChartTableProps {
-  readonly title: string;
-  readonly lines: readonly ChartLine[];
+/**
+ * Draws the lines into a box, again when they or the colours change.
+ * @param point is told the step under the pointer
+ * @param link the address to which a click on a step leads
+ */
+function usePlot(
+  { from, stepMs }: ChartProps["chart"],
+  lines: readonly ChartLine[],
+  format: (value: number) => string,
+  point: (i: number | undefined) => void,
+  link: (i: number) => string | undefined,
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const [painted, paint] = useState(0);
+  const [failed, setFailed] = useState(false);
+  const leads = useRef(link);
+  leads.current = link;
+  useEffect(() => {
+    const again = (): void => paint((before) => before + 1);
+    repaint.addEventListener("paint", again);
+    return () => repaint.removeEventListener("paint", again);
+  }, []);
+  useEffect(() => {
+    let made: uPlot | undefined;
+    let over = false;
+    const size = new ResizeObserver(() => made?.setSize({ width: box.current?.clientWidth ?? 300, height: HEIGHT }));
+    const draw = async (): Promise<void> => {
+      const { default: Plot } = await import("uplot");
+      if (over || box.current === null) return;
+      const times = (lines[0]?.values ?? []).map((_, i) => (Date.parse(from) + i * stepMs) / 1_000);
+      const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
+      made = new Plot(options(box.current, lines, format, point), data, box.current);
+      const { over: area } = made;
+      area.addEventListener("click", ({ offsetX }) => {
+        const address = leads.current(made?.posToIdx(offsetX) ?? 0);
+        if (address !== undefined) location.hash = address;
+      });
+      size.observe(box.current);
+      setFailed(false);
+    };
+    // A page that is open for days may ask for the library of a version that is no longer served.
+    draw().catch(() => setFailed(true));
+    return () => {
+      over = true;
+      size.disconnect();
+      made?.destroy();
+    };
+  }, [lines, painted]);
+  return { box, failed };
+}
+
+interface ChartTableProps extends Pick<ChartProps, "title" | "lines"> {
   readonly time: (i: number) => string;
   readonly value: (line: ChartLine, i: number) => string;
   readonly link: (i: number) => string | undefined;
 }
 
+/** Shows the steps in which something happened, once somebody wants to see them. */
 const ChartTable = ({ title, lines, time, value, link }: ChartTableProps) => {
   const [open, setOpen] = useState(false);
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const details = box.current?.closest("details");
-    const toggled = (): void => setOpen(details?.open === true);
-    details?.addEventListener("toggle", toggled);
-    return () => details?.removeEventListener("toggle", toggled);
-  }, []);
-  const places = (lines[0]?.values ?? [])
-    .map((_, i) => i)
-    .filter((i) => lines.some(({ values }) => (values[i] ?? 0) !== 0));
+  const steps = [...(lines[0]?.values.keys() ?? [])].filter((i) => lines.some(({ values }) => (values[i] ?? 0) !== 0));
   return (
-    <div ref={box} class="figures" tabIndex={0} role="region" aria-label={`${title}, as a table`}>
-      {open &&
-        (places.length === 0 ? (
-          <p class="quiet">Nothing happened in this time.</p>
-        ) : (
+    <details onToggle={(event: Event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
+      <summary>
+        As a table
+        <span class="hidden">{`: ${title}`}</span>
+      </summary>
+      <div class="figures" tabIndex={0} role="region" aria-label={`${title}, as a table`}>
+        {open && steps.length === 0 && <p class="quiet">Nothing happened in this time.</p>}
+        {open && steps.length > 0 && (
           <table>
             <thead>
               <tr>
-                <th scope="col">From</th>
-                {lines.map(({ name }) => (
+                {["From", ...lines.map(({ name }) => name)].map((name) => (
                   <th key={name} scope="col">
                     {name}
                   </th>
@@ -161,7 +155,7 @@ const ChartTable = ({ title, lines, time, value, link }: ChartTableProps) => {
               </tr>
             </thead>
             <tbody>
-              {places.toReversed().map((i) => (
+              {steps.toReversed().map((i) => (
                 <tr key={i}>
                   <th scope="row">{link(i) === undefined ? time(i) : <a href={link(i)}>{time(i)}</a>}</th>
                   {lines.map((line) => (
@@ -171,8 +165,9 @@ const ChartTable = ({ title, lines, time, value, link }: ChartTableProps) => {
               ))}
             </tbody>
           </table>
-        ))}
-    </div>
+        )}
+      </div>
+    </details>
   );
 };
 
@@ -217,13 +212,13 @@ function options(
   };
 }
 
-/** How a line looks in the legend. */
+/** Returns the attributes of a line in the legend. */
 const lookOf = ({ colour, dashed }: ChartLine) => ({
   class: dashed ? "line is-dashed" : "line",
   style: { "--stroke": `var(--${colour})` },
 });
 
-/** A colour of the theme as a canvas takes it. The property itself says what it is in either theme. */
+/** Returns a colour of the theme as a canvas takes it. The property itself says what it is in either theme. */
 function colourIn(box: HTMLElement, name: string): string {
   box.style.color = `var(--${name})`;
   const found = getComputedStyle(box).color;

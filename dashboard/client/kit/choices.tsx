@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { waiting } from "../state/api.ts";
 import { useCell } from "../state/cell.ts";
-import { notice, useNow } from "./elements.tsx";
+import { Button, notice, useNow } from "./elements.tsx";
 import { isPortal } from "../state/page-facts.ts";
 
 const CODES: Readonly<Record<string, string>> = {
@@ -44,22 +44,18 @@ export const ThemeButton = () => {
   const [theme, set] = useState(chosen());
   const turn = (): void => {
     const next = NEXT[theme];
-    if (next === "auto") {
-      delete document.documentElement.dataset["theme"];
-      if (!isPortal) localStorage.removeItem("relay.theme");
-    } else {
-      document.documentElement.dataset["theme"] = next;
-      if (!isPortal) localStorage.setItem("relay.theme", next);
-    }
+    if (next === "auto") delete document.documentElement.dataset["theme"];
+    else document.documentElement.dataset["theme"] = next;
+    if (!isPortal && next === "auto") localStorage.removeItem("relay.theme");
+    else if (!isPortal) localStorage.setItem("relay.theme", next);
     set(next);
     repaint.dispatchEvent(new Event("paint"));
   };
-  return (
-    <button type="button" class="plain" onClick={turn} aria-label={`Theme: ${theme}. Change it`}>
-      <span class="theme-name">{`Theme: ${theme}`}</span>
-      <span class="theme-sign" aria-hidden>
-        ◐
-      </span>
-    </button>
+  const sign = (
+    <span class="theme-sign" aria-hidden>
+      ◐
+    </span>
   );
+  const text = [<span class="theme-name">{`Theme: ${theme}`}</span>, sign];
+  return <Button text={text} class="plain" label={`Theme: ${theme}. Change it`} act={turn} />;
 };

@@ -1,5 +1,6 @@
 /** Shows ids, URLs and names so that no word of them is broken: cut in the middle, or on several lines. */
 import type { ComponentChildren, VNode } from "preact";
+import { Copy, link } from "./elements.tsx";
 import { to } from "../state/route.ts";
 
 /** Letters at the end that stay. */
@@ -29,3 +30,12 @@ export const parted = (text: string): ComponentChildren[] =>
   text.split(/(?<=[:./?&=])(?=[^/])/).flatMap((one, i) => (i === 0 ? [one] : [<wbr />, one]));
 
 export const typeName = (type: string): VNode => <code>{parted(type)}</code>;
+
+/** Shows, over a heading, the list that leads there, and the id of what is shown, to copy. */
+export const trail = (keyId: string, list: "events" | "subscriptions", id: string): readonly ComponentChildren[] => [
+  link(to(["k", keyId, list]), list === "events" ? "Events" : "Subscriptions"),
+  " / ",
+  <code>{id}</code>,
+  " ",
+  <Copy text={id} what="the id" />,
+];

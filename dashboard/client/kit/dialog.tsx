@@ -1,8 +1,9 @@
-/** Builds dialogs on the browser's own, which keep the focus inside and give it back. */
+/** Builds forms, and dialogs on the browser's own, which keep the focus inside and give it back. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { WaitNotice } from "./choices.tsx";
-import { type Action, isSecondClick, problem } from "./elements.tsx";
+import { type Action, Button, isSecondClick, problem, Submit, useAction } from "./elements.tsx";
+import { Field } from "./fields.tsx";
 
 interface DialogProps {
   readonly title: string;
@@ -41,11 +42,7 @@ export const Dialog = ({ title, children, close, wide, covers }: DialogProps) =>
     >
       <header>
         <h2 id={id}>{title}</h2>
-        {close !== undefined && (
-          <button type="button" class="plain" aria-label="Close" onClick={close}>
-            ✕
-          </button>
-        )}
+        {close !== undefined && <Button text="✕" label="Close" class="plain" act={close} />}
       </header>
       <WaitNotice />
       {children}
@@ -75,13 +72,31 @@ export const Form = ({ submit, children }: FormProps) => (
   </form>
 );
 
-export interface FormDialogProps {
+type Sent = Pick<Action<[]>, "run" | "busy" | "error">;
+
+interface SentFormProps {
+  readonly form: Sent;
+  /** The text of its button. */
+  readonly yes: string;
+  readonly children: ComponentChildren;
+}
+
+/** A form with one button: below its fields stands what went wrong. */
+export const SentForm = ({ form: { run, busy, error }, yes, children }: SentFormProps) => (
+  <Form submit={run}>
+    {children}
+    {problem(error)}
+    <Submit text={yes} busy={busy} doing="One moment…" />
+  </Form>
+);
+
+interface FormDialogProps {
   readonly title: string;
   readonly close: () => void;
   readonly wide?: boolean;
   readonly children: ComponentChildren;
-  /** What the form does when it is sent. */
-  readonly action: Pick<Action<[]>, "run" | "busy" | "error">;
+  /** Does what the form is for when it is sent. */
+  readonly form: Sent;
   /** The texts of the buttons: to send it, while it is being sent, and to leave it. */
   readonly yes: string;
   readonly doing?: string;
@@ -92,25 +107,41 @@ export interface FormDialogProps {
 }
 
 /** Asks for something by a form: below its fields stands what went wrong, and the buttons to leave and to send it. */
-export const FormDialog = ({ action: { run, busy, error }, children, yes, ...props }: FormDialogProps) => {
+export const FormDialog = ({ form: { run, busy, error }, children, yes, ...props }: FormDialogProps) => {
   const { title, close, wide, doing = "One moment…", no = "Cancel", kind = "main", ready = true } = props;
-  const buttons = (
-    <div class="row end">
-      <button type="button" onClick={close}>
-        {no}
-      </button>
-      <button type="submit" class={kind} disabled={busy || !ready}>
-        {busy ? doing : yes}
-      </button>
-    </div>
-  );
   return (
     <Dialog title={title} close={close} wide={wide}>
       <Form submit={run}>
         {children}
         {problem(error)}
-        {buttons}
+        <div class="row end">
+          <Button text={no} act={close} />
+          <Submit text={yes} busy={busy} doing={doing} off={!ready} class={kind} />
+        </div>
       </Form>
     </Dialog>
+  );
+};
+
+/** Its children say what will happen. It is one of danger unless told otherwise. */
+interface ConfirmProps extends Omit<FormDialogProps, "form" | "ready"> {
+  /** Must be typed before. */
+  readonly name?: string;
+  readonly act: (wanted: AbortSignal) => Promise<void>;
+}
+
+/** Asks before something that cannot be taken back: it says what will happen, and may want a name typed. */
+export const Confirm = ({ children, name, act, ...props }: ConfirmProps) => {
+  const [typed, setTyped] = useState("");
+  const named = name === undefined || typed.trim() === name;
+  const form = useAction(async (wanted) => {
+    if (!named) throw new Error(`Type ${name} to confirm.`);
+    await act(wanted);
+  });
+  return (
+    <FormDialog no="Keep it" kind="danger" {...props} form={form} ready={named}>
+      {children}
+      {name !== undefined && <Field label={`Type ${name} to confirm`} value={typed} change={setTyped} focus />}
+    </FormDialog>
   );
 };

@@ -1,16 +1,71 @@
-/** Small elements that every view uses. */
+/** Small elements that every view uses: words, times, buttons, notices, the frame of a view. */
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ApiRefusal } from "../state/api.ts";
+import { ApiRefusal, relayNow } from "../state/api.ts";
 import { cell, useCell } from "../state/cell.ts";
 import { ago, clockTime, moment } from "../state/format.ts";
 import { arrived } from "../state/route.ts";
-import { isPortal, product } from "../state/page-facts.ts";
-import { relayNow } from "../state/relay-time.ts";
+import { isPortal, logo, product } from "../state/page-facts.ts";
 
 /** Shows a status as a word. Its colour says no more than the word does. */
-export const badge = (status: string, more?: string): VNode => (
-  <span class={`badge is-${status}`}>{more === undefined ? status : `${status} · ${more}`}</span>
+export const badge = (status: string, word = status, more?: string): VNode => (
+  <span class={`badge is-${status}`}>{more === undefined ? word : `${word} · ${more}`}</span>
+);
+
+const brandLook = logo === undefined ? "brand" : "brand own";
+const brandParts = () => [logo !== undefined && <img src={logo} alt={""} height={24} />, product];
+/** Shows whose page this is: a name, and a picture where there is one. */
+export const brand = () => <p class={brandLook}>{brandParts()}</p>;
+export const brandLink = () => link("#/", brandParts(), brandLook);
+
+interface ButtonProps {
+  readonly text: ComponentChildren;
+  readonly act: (event: Event) => void;
+  readonly class?: string | undefined;
+  /** What it says to people who do not see where it stands. */
+  readonly label?: string;
+  readonly off?: boolean;
+  readonly pressed?: boolean;
+  readonly title?: string | undefined;
+  /** Takes the focus when its dialog opens. */
+  readonly focus?: boolean;
+}
+
+/** A button that sends no form. */
+export const Button = ({ text, act, label, off, pressed, focus, ...look }: ButtonProps) => (
+  <button
+    type="button"
+    aria-label={label}
+    aria-pressed={pressed}
+    disabled={off}
+    autoFocus={focus}
+    onClick={act}
+    {...look}
+  >
+    {text}
+  </button>
+);
+
+interface SubmitProps {
+  readonly text: ComponentChildren;
+  readonly busy: boolean;
+  /** Said while it is being sent. */
+  readonly doing?: ComponentChildren;
+  readonly class?: string;
+  readonly off?: boolean;
+}
+
+/** The button that sends a form, once at a time. */
+export const Submit = ({ text, busy, doing = text, off = false, class: look = "main" }: SubmitProps) => (
+  <button type="submit" class={look} disabled={busy || off}>
+    {busy ? doing : text}
+  </button>
+);
+
+export const link = (address: string, text: ComponentChildren, look?: string, title?: string): VNode => (
+  <a href={address} class={look} title={title}>
+    {text}
+  </a>
 );
 
 const clock = cell(relayNow());
@@ -42,11 +97,7 @@ export const TimeSwitch = () => {
     clockTimes.set(!on);
     if (!isPortal) localStorage.setItem(CLOCK, on ? "ago" : "clock");
   };
-  return (
-    <button type="button" aria-pressed={on} onClick={turn}>
-      Clock times
-    </button>
-  );
+  return <Button text="Clock times" pressed={on} act={turn} />;
 };
 
 /** A name and its value, in a list of them. */
@@ -56,6 +107,48 @@ export const line = (name: string, ...value: ComponentChildren[]): VNode => (
     <dd>{value}</dd>
   </div>
 );
+
+/** Shows names side by side, each of them cut where there is no room. */
+export const codes = (names: readonly string[], more?: ComponentChildren): VNode => (
+  <span class="names">
+    {names.map((name) => (
+      <code key={name}>{name}</code>
+    ))}
+    {more}
+  </span>
+);
+
+interface CardProps {
+  readonly id: string;
+  readonly title: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** A part of a view, under its heading. */
+export const Card = ({ id, title, children }: CardProps) => (
+  <section class="card" aria-labelledby={id}>
+    <h2 id={id}>{title}</h2>
+    {children}
+  </section>
+);
+
+interface ResultProps {
+  /** The answer that it shows. */
+  readonly of: unknown;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+/** Shows what came of something, and takes the focus when it comes, so that it is read out. */
+export const Result = ({ of, class: look = "stack", children }: ResultProps) => {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.focus(), [of]);
+  return (
+    <div ref={box} class={look} tabIndex={-1} role="status">
+      {children}
+    </div>
+  );
+};
 
 type Tone = "info" | "good" | "warn" | "bad";
 
@@ -79,8 +172,7 @@ export function problem(error: unknown, again?: () => void): VNode | null {
       <ul>
         {errors.map(({ path, message }) => (
           <li>
-            {path && <code>{path}</code>}
-            {path && " "}
+            {path && [<code>{path}</code>, " "]}
             {message}
           </li>
         ))}
@@ -92,11 +184,7 @@ export function problem(error: unknown, again?: () => void): VNode | null {
       </p>
     ),
     // 0: there was no answer at all.
-    again !== undefined && (status === 0 || status >= 500) && (
-      <button type="button" onClick={again}>
-        Try again
-      </button>
-    ),
+    again !== undefined && (status === 0 || status >= 500) && <Button text="Try again" act={again} />,
   );
 }
 
@@ -168,6 +256,8 @@ export function showToast(text: string): void {
   telling = setTimeout(() => toast.set(undefined), 5_000);
 }
 
+export const showFailure = (failure: unknown): void => showToast((failure as Error).message);
+
 interface CopyProps {
   readonly text: string;
   readonly what: string;
@@ -184,17 +274,17 @@ export const Copy = ({ text, what, named }: CopyProps) => {
     setTimeout(() => setDone(false), 2_000);
   };
   const refused = (): void => showToast("The browser does not allow copying here: select it and copy it by hand.");
-  return (
-    <button
-      type="button"
-      class="small"
-      aria-label={`${done ? "Copied" : "Copy"} ${what}`}
-      onClick={() => void copy().catch(refused)}
-    >
-      {done ? "Copied" : named ? `Copy ${what}` : "Copy"}
-    </button>
-  );
+  const [word, label] = done ? ["Copied", `Copied ${what}`] : [named ? `Copy ${what}` : "Copy", `Copy ${what}`];
+  return <Button class="small" text={word} label={label} act={() => void copy().catch(refused)} />;
 };
+
+/** Shows what is to be kept, such as a secret, beside a button that copies it. */
+export const Kept = ({ text, what }: Pick<CopyProps, "text" | "what">) => (
+  <div class="secret">
+    <code class="wrap">{text}</code>
+    <Copy text={text} what={what} />
+  </div>
+);
 
 /** Whether it belongs to a double click, which means one click. */
 export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;

@@ -1,7 +1,7 @@
 /** Chooses event names: known ones are offered, others and patterns are typed. Shows what a type is. */
 import { useEffect, useId, useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
-import { showToast } from "./elements.tsx";
+import { Button, showFailure } from "./elements.tsx";
 import { below } from "./fields.tsx";
 import type { EventTypeDetail, EventTypeHead } from "../shapes.ts";
 import { token } from "../state/token.ts";
@@ -13,7 +13,7 @@ interface NamesProps {
 }
 
 const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
-/** Whether the relay takes a text for an event pattern. */
+/** Returns true for a text that the relay takes for an event pattern. */
 const isPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 
 /** How long a list of types is taken for new, ms: each type comes with its first event. */
@@ -35,14 +35,18 @@ export function eventTypes(): Promise<readonly EventTypeHead[]> {
   return types;
 }
 
+/** Offers the types once they are read. */
+export function useEventTypes(): readonly EventTypeHead[] {
+  const [types, set] = useState<readonly EventTypeHead[]>([]);
+  useEffect(() => void eventTypes().then(set, showFailure), []);
+  return types;
+}
+
 export const EventNames = ({ chosen, change, error }: NamesProps) => {
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState<string | undefined>(undefined);
-  const [offered, setOffered] = useState<readonly EventTypeHead[]>([]);
+  const offered = useEventTypes();
   const id = useId();
-  useEffect(() => {
-    eventTypes().then(setOffered, (failure: unknown) => showToast((failure as Error).message));
-  }, []);
 
   function add(): void {
     const names = text.split(/[\s,]+/).filter(Boolean);
@@ -68,29 +72,17 @@ export const EventNames = ({ chosen, change, error }: NamesProps) => {
       <legend>Events</legend>
       <div class="chips">
         {offered.map(({ name, description, deprecated }) => (
-          <button
+          <Button
             key={name}
-            type="button"
+            text={deprecated === true ? `${name} (deprecated)` : name}
             class="chip"
             title={description}
-            aria-pressed={chosen.includes(name)}
-            onClick={() => toggle(name)}
-          >
-            {name}
-            {deprecated === true && " (deprecated)"}
-          </button>
+            pressed={chosen.includes(name)}
+            act={() => toggle(name)}
+          />
         ))}
         {others.map((name) => (
-          <button
-            key={name}
-            type="button"
-            class="chip"
-            aria-pressed
-            aria-label={`${name}: remove`}
-            onClick={() => toggle(name)}
-          >
-            {name}
-          </button>
+          <Button key={name} text={name} class="chip" label={`${name}: remove`} pressed act={() => toggle(name)} />
         ))}
       </div>
       <div class="row">
@@ -105,7 +97,6 @@ export const EventNames = ({ chosen, change, error }: NamesProps) => {
           autoCapitalize="none"
           spellcheck={false}
           {...linked}
-          aria-invalid={message === undefined ? undefined : true}
           onInput={(event: Event) => setText((event.currentTarget as HTMLInputElement).value)}
           onBlur={() => text !== "" && add()}
           onKeyDown={(event: KeyboardEvent) => {
@@ -114,9 +105,7 @@ export const EventNames = ({ chosen, change, error }: NamesProps) => {
             add();
           }}
         />
-        <button type="button" onClick={add}>
-          Add
-        </button>
+        <Button text="Add" act={add} />
       </div>
       {notes}
     </fieldset>
@@ -131,14 +120,11 @@ interface TypeTextProps {
   readonly brief?: boolean;
 }
 
-/** What the config says of a type: its description, its example and its schema. */
+/** Shows what the config says of a type: its description, its example and its schema. */
 export const EventTypeText = ({ name, use, brief = false }: TypeTextProps) => {
   const [type, setType] = useState<EventTypeDetail | undefined>(undefined);
   useEffect(() => {
-    ask<EventTypeDetail>("GET", path("/event-types/{}", [name])).then(
-      ({ data }) => setType(data),
-      (failure: unknown) => showToast((failure as Error).message),
-    );
+    ask<EventTypeDetail>("GET", path("/event-types/{}", [name])).then(({ data }) => setType(data), showFailure);
   }, [name]);
   if (type === undefined) return null;
   const { description, deprecated, example, schema } = type;
@@ -158,9 +144,7 @@ export const EventTypeText = ({ name, use, brief = false }: TypeTextProps) => {
       {shown("Example", example)}
       {shown("Schema", schema)}
       {use !== undefined && example !== undefined && (
-        <button type="button" class="small" onClick={() => use(example)}>
-          Use the example
-        </button>
+        <Button text="Use the example" class="small" act={() => use(example)} />
       )}
     </div>
   );

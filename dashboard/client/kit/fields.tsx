@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ApiRefusal } from "../state/api.ts";
-import { showToast } from "./elements.tsx";
+import { type Action, Button, showFailure, useAction } from "./elements.tsx";
 
 interface FieldProps {
   readonly label: string;
@@ -25,12 +25,12 @@ interface FieldProps {
 /** A field for a code of a second factor. */
 export const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
 
-/** What stands below a field, and the attribute that has it read out with the field. */
+/** Returns the lines that stand below a field, and the attributes that have them read out with the field. */
 export function below(id: string, hint: ComponentChildren, error: string | undefined) {
   const [hintId, errorId] = [`${id}-hint`, `${id}-error`];
   const about = [hint !== undefined && hintId, error !== undefined && errorId].filter(Boolean).join(" ");
   return {
-    linked: { "aria-describedby": about || undefined },
+    linked: { "aria-describedby": about || undefined, "aria-invalid": error === undefined ? undefined : true },
     lines: [
       hint !== undefined && (
         <p id={hintId} class="hint">
@@ -46,20 +46,7 @@ export function below(id: string, hint: ComponentChildren, error: string | undef
   };
 }
 
-export const Field = (props: FieldProps) => {
-  const {
-    label,
-    value,
-    change,
-    hint,
-    error,
-    type = "text",
-    autocomplete = "off",
-    focus,
-    optional,
-    lines,
-    ...rest
-  } = props;
+export const Field = ({ label, value, change, hint, error, focus, optional, lines, ...rest }: FieldProps) => {
   const id = useId();
   const input = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -73,11 +60,10 @@ export const Field = (props: FieldProps) => {
     placeholder: rest.placeholder,
     maxLength: rest.maxLength,
     autoFocus: focus,
-    autoComplete: autocomplete,
+    autoComplete: rest.autocomplete ?? "off",
     autoCapitalize: "none",
     spellcheck: false,
     ...linked,
-    "aria-invalid": error === undefined ? undefined : true,
     onInput: (event: Event) => change((event.currentTarget as HTMLInputElement).value),
   } as const;
   return (
@@ -89,7 +75,7 @@ export const Field = (props: FieldProps) => {
       {lines === undefined ? (
         <input
           {...shared}
-          type={type as "text"}
+          type={(rest.type ?? "text") as "text"}
           inputMode={rest.inputMode}
           list={rest.offers === undefined ? undefined : `${id}-offers`}
         />
@@ -131,7 +117,7 @@ export const Select = ({ label, value, change, options, hint, error, bare, load 
     if (load === undefined || loading.current) return;
     loading.current = true;
     load()
-      .catch((failure: unknown) => showToast((failure as Error).message))
+      .catch(showFailure)
       .finally(() => (loading.current = false));
   };
   const { linked, lines } = below(id, hint, error);
@@ -144,7 +130,6 @@ export const Select = ({ label, value, change, options, hint, error, bare, load 
         id={id}
         value={value}
         {...linked}
-        aria-invalid={error === undefined ? undefined : true}
         onChange={(event: Event) => change((event.currentTarget as HTMLSelectElement).value)}
         onFocus={open}
         onPointerDown={open}
@@ -161,7 +146,7 @@ export const Select = ({ label, value, change, options, hint, error, bare, load 
 };
 
 /** Returns what the relay says is wrong with a field. */
-export function errorOf(error: unknown, name: string): string | undefined {
+function errorOf(error: unknown, name: string): string | undefined {
   if (!(error instanceof ApiRefusal)) return undefined;
   const found = error.errors.filter(
     ({ path }) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`),
@@ -172,18 +157,33 @@ export function errorOf(error: unknown, name: string): string | undefined {
 /** The props that bind a field to a text. */
 export type Bound = Pick<FieldProps, "value" | "change" | "error">;
 
+export interface FormState<K extends string, T extends readonly unknown[] = []> extends Action<T> {
+  readonly texts: Readonly<Record<K, string>>;
+  readonly set: (texts: Partial<Readonly<Record<K, string>>>) => void;
+  /** Binds a field to one of the texts. */
+  readonly of: (name: K) => Bound;
+  /** Returns what is wrong with a field that is no text. */
+  readonly wrong: (name: string) => string | undefined;
+}
+
 /**
- * Keeps the texts of a form, each under the name by which the relay tells what is wrong with it.
- * @returns the texts, and what binds a field to one of them
+ * Keeps the texts of a form, each under the name by which the relay says what is wrong with it.
+ * @param send does what the form is for
  */
-export function useTexts<K extends string>(first: Readonly<Record<K, string>>) {
-  const [texts, set] = useState(first);
-  const bind = (name: K, refused?: unknown): Bound => ({
+export function useForm<K extends string, T extends readonly unknown[] = []>(
+  first: Readonly<Record<K, string>>,
+  send: (texts: Readonly<Record<K, string>>, wanted: AbortSignal, ...what: T) => Promise<void>,
+): FormState<K, T> {
+  const [texts, setTexts] = useState(first);
+  const action = useAction<T>((wanted, ...what) => send(texts, wanted, ...what));
+  const set = (some: object): void => setTexts((before) => ({ ...before, ...some }));
+  const wrong = (name: string): string | undefined => errorOf(action.error, name);
+  const of = (name: K): Bound => ({
     value: texts[name],
-    change: (text: string) => set((before) => ({ ...before, [name]: text })),
-    error: errorOf(refused, name),
+    change: (text) => set({ [name]: text }),
+    error: wrong(name),
   });
-  return [texts, bind] as const;
+  return { ...action, texts, set, of, wrong };
 }
 
 /**
@@ -202,20 +202,13 @@ export const milliseconds = (text: string): number | undefined => {
   return seconds === undefined ? undefined : Math.round(seconds * 1_000);
 };
 
-interface ChoiceProps {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
-  readonly change: (value: string) => void;
-}
+type ChoiceProps = Pick<SelectProps, "label" | "value" | "options" | "change">;
 
 /** A choice of a few, side by side. */
 export const Choice = ({ label, value, options, change }: ChoiceProps) => (
   <div class="choice" role="group" aria-label={label}>
     {options.map(([one, text]) => (
-      <button key={one} type="button" aria-pressed={one === value} onClick={() => change(one)}>
-        {text}
-      </button>
+      <Button key={one} text={text} pressed={one === value} act={() => change(one)} />
     ))}
   </div>
 );

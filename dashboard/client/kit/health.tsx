@@ -1,4 +1,4 @@
-/** Says how an endpoint does: by the share of its attempts that succeeded in the time that is shown, in words, colour and shape. */
+/** Shows how an endpoint does: by the share of its attempts that succeeded in the time that is shown, in words, colour and shape. */
 import type { VNode } from "preact";
 import { badge, useNow, When } from "./elements.tsx";
 import { count, reason, shareOf } from "../state/format.ts";

@@ -1,6 +1,6 @@
 /** Shows what was published: laid out for people, or byte for byte. */
 import { useMemo, useState } from "preact/hooks";
-import { Copy } from "./elements.tsx";
+import { Button, Copy } from "./elements.tsx";
 import { Choice } from "./fields.tsx";
 
 const LONG = 20_000;
@@ -55,11 +55,7 @@ export const Payload = ({ data }: { readonly data: string }) => {
       <pre tabIndex={0} aria-label="The data">
         {all ? shown : shown.slice(0, LONG)}
       </pre>
-      {shown.length > LONG && !all && (
-        <button type="button" onClick={() => setAll(true)}>
-          Show all of it
-        </button>
-      )}
+      {shown.length > LONG && !all && <Button text="Show all of it" act={() => setAll(true)} />}
     </section>
   );
 };

@@ -1,13 +1,12 @@
 /** Searches the events of a key by id, data and attempts, and writes what is found into a file. */
 import { useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
-import { notice, showToast, useAction } from "./elements.tsx";
+import { Button, showToast, useAction } from "./elements.tsx";
 import { Field, Select } from "./fields.tsx";
-import { count, moment } from "../state/format.ts";
+import { count } from "../state/format.ts";
 import { refine } from "../state/route.ts";
-import type { RelayEvent } from "../shapes.ts";
+import type { OfKey, Query, RelayEvent } from "../shapes.ts";
 
-type Query = Readonly<Record<string, string>>;
 type Asked = Readonly<Record<string, string | undefined>>;
 
 const STAGES = ["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"] as const;
@@ -22,7 +21,7 @@ export const NO_SEARCH: Readonly<Record<string, undefined>> = Object.fromEntries
 
 export const isSearch = (query: Query): boolean => NAMES.some((name) => query[name] !== undefined);
 
-/** What the API is asked for. */
+/** Returns the parameters of the API that the settings mean. */
 export const searched = ({ id, text, code, error, took }: Query): Asked => ({
   id,
   text,
@@ -73,21 +72,13 @@ export const Search = ({ query, attempts = false }: SearchProps) => {
   );
 };
 
-/** Says how far back a page has looked that found less than it may show. */
-export const lookedBack = (to: string | undefined, found: number) =>
-  to !== undefined &&
-  notice(
-    "info",
-    `${found === 0 ? "" : "More may be older. "}This page has looked back to ${moment(to)}. “Older” goes on from there.`,
-  );
-
 const MOST = 10_000;
 const COLUMNS = ["id", "type", "status", "createdAt", "acceptedAt"] as const;
 /** RFC 4180. None of these values needs quotes; what a spreadsheet would take for a formula begins with an apostrophe. */
 const cell = (text: string): string => (/^[=+\-@＝＋－＠]/.test(text) ? `'${text}` : text);
 
 /** Writes all that is found, newest first, up to a number that the limits allow, unless the list is left before. */
-export const Export = ({ keyId, asks }: { readonly keyId: string; readonly asks: Asked }) => {
+export const Export = ({ keyId, asks }: OfKey & { readonly asks: Asked }) => {
   const [lines, setLines] = useState(0);
   async function write(left: AbortSignal): Promise<void> {
     const text = [COLUMNS.join(",")];
@@ -109,11 +100,7 @@ export const Export = ({ keyId, asks }: { readonly keyId: string; readonly asks:
       if (!left.aborted) showToast((error as Error).message);
     }),
   );
-  return (
-    <button type="button" onClick={run} disabled={busy}>
-      {busy ? `${count(lines)} so far…` : "Export as CSV"}
-    </button>
-  );
+  return <Button text={busy ? `${count(lines)} so far…` : "Export as CSV"} off={busy} act={run} />;
 };
 
 function save(name: string, text: string): void {

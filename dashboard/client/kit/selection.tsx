@@ -2,8 +2,8 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
-import { notice, problem, useAction } from "./elements.tsx";
-import { may } from "../state/may.ts";
+import { Button, notice, problem, useAction } from "./elements.tsx";
+import { may } from "../state/token.ts";
 
 /** One that can be selected: an event, or its delivery to one subscription. */
 interface Selectable {
@@ -80,9 +80,7 @@ const ACTIONS = [
 ] as const;
 
 const Bar = ({ keyId, shown, whole, pickAll, again }: BarProps) => {
-  const [done, setDone] = useState<{ readonly words: string; readonly results: readonly Result[] } | undefined>(
-    undefined,
-  );
+  const [done, setDone] = useState<Omit<OutcomeProps, "close"> | undefined>(undefined);
   const { run, busy, error } = useAction(async (_, action: string, words: string) => {
     setDone(undefined);
     const body = { action, deliveries: shown.map(({ eventId, subscriptionId }) => ({ eventId, subscriptionId })) };
@@ -98,13 +96,15 @@ const Bar = ({ keyId, shown, whole, pickAll, again }: BarProps) => {
           <input type="checkbox" checked={whole} onChange={() => pickAll(!whole)} />
           Select all shown
         </label>
-        {shown.length === 0
-          ? []
-          : ACTIONS.map(([action, text, words]) => (
-              <button key={text} type="button" disabled={busy} onClick={(event: Event) => run(event, action, words)}>
-                {`${text} (${shown.length})`}
-              </button>
-            ))}
+        {shown.length > 0 &&
+          ACTIONS.map(([action, text, words]) => (
+            <Button
+              key={text}
+              text={`${text} (${shown.length})`}
+              off={busy}
+              act={(event) => run(event, action, words)}
+            />
+          ))}
       </div>
       {problem(error)}
       {done !== undefined && <Outcome {...done} close={() => setDone(undefined)} />}
@@ -133,8 +133,6 @@ const Outcome = ({ words, results, close }: OutcomeProps) => {
         ))}
       </ul>
     ),
-    <button type="button" class="plain" onClick={close}>
-      Close
-    </button>,
+    <Button text="Close" class="plain" act={close} />,
   );
 };

@@ -4,7 +4,6 @@
  */
 import { fetchFresh, takeBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
-import { relayNow, setRelayTime } from "./relay-time.ts";
 import { holderOf, token } from "./token.ts";
 
 /** An answer that is not a success. `code` is the relay's; `NETWORK` when there was no answer. */
@@ -187,4 +186,17 @@ export function path(
   const full = shape.replaceAll("{}", () => encodeURIComponent(parts[i++] ?? ""));
   const asks = new URLSearchParams(Object.entries(query).filter((one): one is [string, string] => !!one[1]));
   return asks.size > 0 ? `${full}?${asks}` : full;
+}
+
+let aheadMs = 0;
+/** An answer takes a while to arrive, which is no difference between the clocks. */
+const SAME_MS = 60_000;
+
+/** Returns epoch ms. */
+export const relayNow = (): number => Date.now() + aheadMs;
+
+/** @param timestamp when the relay has answered just now */
+function setRelayTime(timestamp: string): void {
+  const ahead = Date.parse(timestamp) - Date.now();
+  if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) < SAME_MS ? 0 : ahead;
 }

@@ -25,6 +25,9 @@ export function count(value: number): string {
   return part === undefined ? grouped : `${grouped}.${part}`;
 }
 
+/** The relay counts no further than this. */
+export const backlogText = (value: number, more: string): string => (value >= 1_000 ? `1,000${more}` : count(value));
+
 /** `71.4 % of 84` */
 export const shareOf = (part: number, whole: number): string =>
   whole === 0 ? "no attempts" : `${share(part, whole)} of ${count(whole)}`;

@@ -1,7 +1,6 @@
 /** Receives what happens on a key: server-sent events over `fetch`, because they need the token in a header. */
-import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
+import { asked, MOST_REQUESTS, refusalOf, relayNow, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
-import { relayNow } from "./relay-time.ts";
 import { token } from "./token.ts";
 
 interface LiveEvent {

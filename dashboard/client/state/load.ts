@@ -1,9 +1,9 @@
 /** Reads what a view shows, and has it read again as things happen. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ApiRefusal, waiting } from "./api.ts";
+import { type ApiAnswer, ApiRefusal, ask, waiting } from "./api.ts";
 import { listen, type LiveMessage, opened } from "./live.ts";
 
-interface LoadState<T> {
+export interface LoadState<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly loading: boolean;
@@ -17,8 +17,13 @@ const LOST_MS = 30_000;
 /**
  * Loads when the view opens and whenever `on` changes, after the stream has been opened, so that no change is missed between
  * the two. (What was begun with the page is older; then the stream tells when it must be read again.) The earlier content stays until then.
+ * @param reread in how many ms a message of the stream has it read again; false: not for that one
  */
-export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
+export function useLoad<T>(
+  read: (signal: AbortSignal) => Promise<T>,
+  on: readonly unknown[],
+  reread: (message: LiveMessage) => number | false = () => false,
+): LoadState<T> {
   const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
   const [turn, setTurn] = useState(0);
   /** The reading that is under way, and whether another one is due after it. */
@@ -52,12 +57,20 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
     if (underWay.current === undefined || isLost()) next();
     else underWay.current.due = true;
   };
-  useLive(({ event }) => {
+  const soon = useCalm(again);
+  useLive((message) => {
+    const ms = reread(message);
+    if (ms !== false) soon(ms);
     // What could not be read is read once the relay can be reached again, or somebody has logged in again.
     const { status = 200 } = state.error instanceof ApiRefusal ? state.error : {};
-    if (event === "again" && (isLost() || status === 0 || status === 401 || status >= 500)) again();
+    if (message.event === "again" && (isLost() || status === 0 || status === 401 || status >= 500)) again();
   });
   return { ...state, again };
+}
+
+/** Loads the answer to one request. Its route says what is asked for: another one is read at once. */
+export function useAsk<T>(route: string, reread?: (message: LiveMessage) => number | false): LoadState<ApiAnswer<T>> {
+  return useLoad((signal) => ask<T>("GET", route, { signal }), [route], reread);
 }
 
 export function useLive(onMessage: (message: LiveMessage) => void): void {
@@ -76,16 +89,20 @@ export function useEvery(call: () => void, ms: number): void {
   }, [ms]);
 }
 
-/** Calls at most once in `ms`, and once more after the last. */
-export function useCalm(call: () => void, ms: number): () => void {
+/** Returns a function that calls after a while, once for all that it was told until then. */
+export function useCalm(call: () => void): (ms: number) => void {
   const newest = useRef(call);
   newest.current = call;
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  return () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
+  const next = useRef<{ readonly at: number; readonly timer: ReturnType<typeof setTimeout> } | undefined>(undefined);
+  useEffect(() => () => clearTimeout(next.current?.timer), []);
+  return (ms) => {
+    const at = performance.now() + ms;
+    if (next.current !== undefined && next.current.at <= at) return;
+    clearTimeout(next.current?.timer);
+    const timer = setTimeout(() => {
+      next.current = undefined;
       newest.current();
     }, ms);
+    next.current = { at, timer };
   };
 }

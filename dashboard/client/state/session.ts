@@ -7,18 +7,17 @@ import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
-import { takeLink } from "./portal-session.ts";
+import { openAt, stay } from "./route.ts";
 import { holderOf, readToken, token } from "./token.ts";
 
 type PageSession =
   | { readonly kind: "starting" }
   | { readonly kind: "setup" }
-  | { readonly kind: "login"; readonly note?: string }
-  /** The relay has no accounts: the user pastes a token from elsewhere. */
-  | { readonly kind: "paste"; readonly note?: string }
+  /** By name and password, or by a pasted token where the relay has no accounts. */
+  | { readonly kind: "login"; readonly note?: string | undefined }
   /** The portal without a link, or after it. */
   | { readonly kind: "closed"; readonly note: string }
-  /** `ended`: what is told while the same person must log in again; what the page shows is kept, and hidden. */
+  /** `ended`: says why, while the same person must log in again; what the page shows is kept, and hidden. */
   | { readonly kind: "open"; readonly who: string | undefined; readonly ended?: string };
 
 export const session = cell<PageSession>({ kind: "starting" });
@@ -141,9 +140,7 @@ function leave(note: string | undefined): void {
   token.set(undefined);
   if (isPortal) return session.set({ kind: "closed", note: note ?? LEFT });
   if (note !== undefined && now.kind === "open") return session.set({ ...now, ended: note });
-  session.set(
-    note === undefined ? { kind: hasAccounts ? "login" : "paste" } : { kind: hasAccounts ? "login" : "paste", note },
-  );
+  session.set({ kind: "login", note });
 }
 
 asked.renew = renew;
@@ -166,6 +163,27 @@ const OVER = "This link has expired or was ended. Open the page again where you 
 const NO_LINK = "This page opens by a link only. Open it where you got yours.";
 const LEFT = "You have left this page. Open it again where you got your link.";
 
+const LINK = /^#link=([\w-]+\.[\w-]+\.[\w-]+)$/;
+
+/**
+ * Takes the link in the address: its token stands behind the `#`, which no server and no log sees. It is moved into the
+ * memory of the page at once, so that neither the address nor the history keeps it. Without a link, nothing changes.
+ */
+function takeLink(): "taken" | "expired" | "none" {
+  const text = LINK.exec(location.hash)?.[1];
+  if (text === undefined) return "none";
+  const read = readToken(text);
+  const [keyId] = read?.keys ?? [];
+  // A fresh link for what is open: who is at work goes on where they are.
+  if (keyId !== undefined && token.now?.keys[0] === keyId) stay();
+  else openAt(keyId === undefined ? [] : ["k", keyId, "overview"]);
+  // Whether it has expired is for the relay to say: its clock may not be the browser's.
+  if (read === undefined || keyId === undefined) return "expired";
+  // There is nothing to renew it with.
+  token.set({ ...read, renewAt: read.expiresAt });
+  return "taken";
+}
+
 /** Opens the portal with the link in the address, now and whenever a page around it puts a fresh one there. */
 function beginPortal(): void {
   const take = (first: boolean): void => {
@@ -180,7 +198,7 @@ function beginPortal(): void {
 /** Resumes the browser's session, or shows the login. */
 export async function begin(): Promise<void> {
   if (isPortal) return beginPortal();
-  if (!hasAccounts) return session.set({ kind: "paste" });
+  if (!hasAccounts) return session.set({ kind: "login" });
   if (isFirstRun) return session.set({ kind: "setup" });
   try {
     session.set((await renew()) ? { kind: "open", who: holderOf(token.now) } : { kind: "login" });

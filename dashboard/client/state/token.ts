@@ -1,6 +1,6 @@
 /** Holds the access token. It lives in memory only, and is sent only in `Authorization`. */
 import { cell } from "./cell.ts";
-import { isPortal } from "./page-facts.ts";
+import { hasPortal, isPortal } from "./page-facts.ts";
 
 interface ParsedToken {
   readonly text: string;
@@ -44,4 +44,14 @@ export function readToken(text: string): ParsedToken | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Returns true for what the caller may do, so that views leave out what the relay would refuse. The relay decides by itself.
+ * `change`: anything of the key. `publish`, `rotate` and `erase`: what is no customer's business. `link`: making links to
+ * the portal.
+ */
+export function may(what: "change" | "publish" | "rotate" | "erase" | "link"): boolean {
+  if (token.now?.access === "read") return false;
+  return what === "change" || (!isPortal && (what !== "link" || hasPortal));
 }

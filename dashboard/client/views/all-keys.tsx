@@ -1,12 +1,13 @@
 /** The first page for those who own several API keys: what happened on each of them in the last 24 hours. */
 import { useState } from "preact/hooks";
-import { ask, path } from "../state/api.ts";
-import { pager, table } from "../kit/data-table.tsx";
-import { PageFrame, problem, skeleton } from "../kit/elements.tsx";
-import { useEvery, useLoad } from "../state/load.ts";
+import { path } from "../state/api.ts";
+import { ListView } from "../kit/list.tsx";
+import { link, PageFrame } from "../kit/elements.tsx";
+import { useAsk, useEvery } from "../state/load.ts";
 import { count, duration, shareOf } from "../state/format.ts";
 import { to } from "../state/route.ts";
 import { KeyForm } from "../shell.tsx";
+import type { OfKey, Query } from "../shapes.ts";
 import { token } from "../state/token.ts";
 
 interface ListedKey {
@@ -20,17 +21,13 @@ interface ListedKey {
   };
 }
 
-const PAGE = "25";
 const REFRESH_MS = 60_000;
 
 export const AllKeys = () => {
-  const [cursor, setCursor] = useState<string | undefined>(undefined);
-  const { data, error, again } = useLoad(
-    (signal) =>
-      ask<readonly ListedKey[]>("GET", path("/api-keys", [], { range: "24h", limit: PAGE, cursor }), { signal }),
-    [cursor],
-  );
-  useEvery(again, REFRESH_MS);
+  const [cursor, turn] = useState<string | undefined>(undefined);
+  const load = useAsk<readonly ListedKey[]>(path("/api-keys", [], { range: "24h", limit: "25", cursor }));
+  useEvery(load.again, REFRESH_MS);
+  const { data } = load;
   const owned = token.now?.keys ?? [];
   const listed = data?.data ?? [];
   // Keys of the token that nobody has used yet.
@@ -39,27 +36,22 @@ export const AllKeys = () => {
   const rows: readonly ListedKey[] = [...listed, ...unused.map((id) => ({ id }))];
   return (
     <PageFrame title="API keys" kicker="The last 24 hours">
-      {problem(error, again) ?? (data === undefined && skeleton())}
-      {data !== undefined &&
-        rows.length > 0 &&
-        table(
-          "API keys",
-          ["Key", "Events accepted", "Delivered", "Failed", "Success rate", "Latency p50"],
-          rows.map(({ id, figures }) => ({
-            key: id,
-            cells: [
-              <a href={to(["k", id, "overview"])} class="id">
-                {id}
-              </a>,
-              number(id, figures?.accepted, {}),
-              number(id, figures?.delivered, { status: "delivered" }),
-              number(id, figures?.failed, { status: "failed" }),
-              figures === undefined ? "–" : shareOf(figures.delivered, figures.attempts),
-              duration(figures?.p50Ms),
-            ],
-          })),
-        )}
-      {data !== undefined && pager("API keys", cursor, data.meta.nextCursor, setCursor, ["First", "More"])}
+      <ListView
+        name="API keys"
+        load={load}
+        rows={data === undefined ? [] : rows}
+        keyOf={({ id }) => id}
+        columns={{
+          Key: ({ id }) => link(to(["k", id, "overview"]), id, "id"),
+          "Events accepted": ({ id, figures }) => number(id, figures?.accepted, {}),
+          Delivered: ({ id, figures }) => number(id, figures?.delivered, { status: "delivered" }),
+          Failed: ({ id, figures }) => number(id, figures?.failed, { status: "failed" }),
+          "Success rate": ({ figures }) => (figures ? shareOf(figures.delivered, figures.attempts) : "–"),
+          "Latency p50": ({ figures }) => duration(figures?.p50Ms),
+        }}
+        cursor={cursor}
+        turn={turn}
+      />
       {data !== undefined && (
         <div class="card">
           <h2>{rows.length === 0 ? "No API key is in use yet" : "Another key"}</h2>
@@ -75,11 +67,5 @@ export const AllKeys = () => {
 };
 
 /** A figure that leads to the list of what it counts. */
-const number = (keyId: string, value: number | undefined, query: Readonly<Record<string, string>>) =>
-  value === undefined ? (
-    "–"
-  ) : (
-    <a class="figure" href={to(["k", keyId, "events"], { ...query, time: "24h" })}>
-      {count(value)}
-    </a>
-  );
+const number = (keyId: OfKey["keyId"], value: number | undefined, query: Query) =>
+  value === undefined ? "–" : link(to(["k", keyId, "events"], { ...query, time: "24h" }), count(value), "figure");

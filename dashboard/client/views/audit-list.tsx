@@ -1,16 +1,15 @@
 /** Shows who changed what on a key, newest first, and has the button that erases it. The filter is in the address. */
 import { useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
-import { EraseKey } from "../forms/erase.tsx";
-import { useNames } from "../state/known-names.ts";
+import { useNames } from "../state/api-keys.ts";
 import { refine, to } from "../state/route.ts";
-import { empty, PageFrame, problem, skeleton, TimeSwitch, When } from "../kit/elements.tsx";
-import { useLoad } from "../state/load.ts";
-import type { AuditLine } from "../shapes.ts";
-import { pager, table } from "../kit/data-table.tsx";
-import { may } from "../state/may.ts";
+import { badge, Button, empty, link, notice, PageFrame, showToast, TimeSwitch, When } from "../kit/elements.tsx";
+import { useAsk } from "../state/load.ts";
+import type { AuditLine, KeyDialogProps, ViewProps } from "../shapes.ts";
+import { ListView } from "../kit/list.tsx";
+import { may } from "../state/token.ts";
 import { Select } from "../kit/fields.tsx";
-import { lookedBack } from "../kit/search.tsx";
+import { Confirm } from "../kit/dialog.tsx";
 
 /** Kinds of actions that can be listed alone. */
 const KINDS = [
@@ -29,43 +28,32 @@ const wordsOf = (action: string): string =>
   action.replaceAll(/[._]/g, " ").replace(/^./, (first) => first.toUpperCase());
 
 type Name = (id: string) => string;
-const subscriptionLink = (keyId: string, id: string, name: Name) => (
-  <a href={to(["k", keyId, "subscriptions", id])}>{name(id)}</a>
-);
+const subscriptionLink = (keyId: string, id: string, name: Name) =>
+  link(to(["k", keyId, "subscriptions", id]), name(id));
 
 /** Leads to what was changed, unless that is gone. */
 function targetOf(keyId: string, { action, target }: AuditLine, name: Name) {
   if (target === "") return "–";
-  if (target.startsWith("sub_"))
-    return action === "subscription.deleted" ? <code class="id">{target}</code> : subscriptionLink(keyId, target, name);
-  const gone = action === "event.erased" || !/^(?:event|delivery)\./.test(action);
-  return gone ? (
-    <code class="id">{target}</code>
-  ) : (
-    <a href={to(["k", keyId, "events", target])} class="id">
-      {target}
-    </a>
-  );
+  const isSubscription = target.startsWith("sub_");
+  const gone = isSubscription
+    ? action === "subscription.deleted"
+    : action === "event.erased" || !/^(?:event|delivery)\./.test(action);
+  if (gone) return <code class="id">{target}</code>;
+  return isSubscription
+    ? subscriptionLink(keyId, target, name)
+    : link(to(["k", keyId, "events", target]), target, "id");
 }
 
 const detailOf = (keyId: string, { detail = "" }: AuditLine, name: Name) =>
   /^sub_\w+$/.test(detail) ? subscriptionLink(keyId, detail, name) : detail;
 
-interface AuditProps {
-  readonly keyId: string;
-  readonly query: Readonly<Record<string, string>>;
-}
+const PAGE = 50;
 
-export const Audit = ({ keyId, query: { action, cursor } }: AuditProps) => {
+export const Audit = ({ keyId, query: { action, cursor } }: ViewProps) => {
   const [erasing, setErasing] = useState(false);
-  const { data, error, again } = useLoad(
-    (signal) => {
-      const page = { action, cursor, limit: "50" };
-      return ask<readonly AuditLine[]>("GET", path("/api-keys/{}/audit", [keyId], page), { signal });
-    },
-    [keyId, action, cursor],
-  );
-  const ids = (data?.data ?? []).flatMap(({ target, detail = "" }) => [target, detail]);
+  const page = { action, cursor, limit: String(PAGE) };
+  const load = useAsk<readonly AuditLine[]>(path("/api-keys/{}/audit", [keyId], page));
+  const ids = (load.data?.data ?? []).flatMap(({ target, detail = "" }) => [target, detail]);
   const name = useNames(
     keyId,
     ids.filter((id) => id.startsWith("sub_")),
@@ -74,16 +62,9 @@ export const Audit = ({ keyId, query: { action, cursor } }: AuditProps) => {
     <PageFrame
       title="Audit"
       kicker={<code>{keyId}</code>}
-      actions={[
-        <TimeSwitch />,
-        may("erase") && (
-          <button type="button" onClick={() => setErasing(true)}>
-            Erase the key…
-          </button>
-        ),
-      ]}
+      actions={[<TimeSwitch />, may("erase") && <Button text="Erase the key…" act={() => setErasing(true)} />]}
     >
-      {erasing && <EraseKey keyId={keyId} begun={again} close={() => setErasing(false)} />}
+      {erasing && <EraseKey keyId={keyId} begun={load.again} close={() => setErasing(false)} />}
       <div class="filters" role="search" aria-label="Filters">
         <Select
           label="What"
@@ -92,38 +73,62 @@ export const Audit = ({ keyId, query: { action, cursor } }: AuditProps) => {
           change={(kind) => refine({ cursor: undefined, action: kind })}
         />
       </div>
-      {problem(error, again) ?? (data === undefined && skeleton())}
-      {data !== undefined &&
-        data.data.length === 0 &&
-        data.meta.nextCursor === undefined &&
-        empty(
-          action === undefined ? "Nothing was changed yet" : "Nothing of this kind",
-          "Each change of a subscription and each replay is listed here. It is stored in the same commit as the change itself.",
-        )}
-      {data !== undefined &&
-        data.data.length > 0 &&
-        table(
-          "Audit",
-          ["What", "Of", "By", "From", "When"],
-          data.data.map((line, i) => ({
-            key: `${line.at} ${i}`,
-            cells: [
-              <span>
-                <span class="row">
-                  {wordsOf(line.action)}
-                  {line.result === "refused" && <span class="badge is-failed">refused</span>}
-                </span>
-                {line.detail !== undefined && <small>{detailOf(keyId, line, name)}</small>}
-              </span>,
-              targetOf(keyId, line, name),
-              line.by,
-              line.address ?? "–",
-              <When at={line.at} />,
-            ],
-          })),
-        )}
-      {data !== undefined && data.data.length < 50 && lookedBack(data.meta.searchedTo, data.data.length)}
-      {data !== undefined && pager("the audit", cursor, data.meta.nextCursor)}
+      <ListView
+        name="Audit"
+        load={load}
+        keyOf={({ at }, i) => `${at} ${i}`}
+        columns={{
+          What: (line) => (
+            <span>
+              <span class="row">
+                {wordsOf(line.action)}
+                {line.result === "refused" && badge("failed", "refused")}
+              </span>
+              {line.detail !== undefined && <small>{detailOf(keyId, line, name)}</small>}
+            </span>
+          ),
+          Of: (line) => targetOf(keyId, line, name),
+          By: ({ by }) => by,
+          From: ({ address }) => address ?? "–",
+          When: ({ at }) => <When at={at} />,
+        }}
+        empty={
+          load.data?.meta.nextCursor === undefined &&
+          empty(
+            action === undefined ? "Nothing was changed yet" : "Nothing of this kind",
+            "Each change of a subscription and each replay is listed here. It is stored in the same commit as the change itself.",
+          )
+        }
+        size={PAGE}
+        cursor={cursor}
+      />
     </PageFrame>
   );
 };
+
+const EraseKey = ({ keyId, close, begun }: KeyDialogProps & { readonly begun: () => void }) => (
+  <Confirm
+    title="Erase this key?"
+    yes="Erase for ever"
+    doing="Erasing…"
+    name={keyId}
+    close={close}
+    act={async (wanted) => {
+      await ask("DELETE", path("/api-keys/{}", [keyId]), { wanted });
+      showToast("The key is being erased");
+      begun();
+      close();
+    }}
+  >
+    {notice(
+      "bad",
+      <p>
+        Its subscriptions with their secrets, its events and all deliveries are deleted, those that are pending too.
+        This cannot be undone.
+      </p>,
+    )}
+    <p>
+      Stop publishing on it first: what is published from now on stays. The audit stays, and says when all is deleted.
+    </p>
+  </Confirm>
+);

@@ -1,40 +1,16 @@
-/** Shows deliveries: one with its timeline, or the list of a subscription's. */
+/** Shows one delivery of an event: its state, its timeline, and the buttons that try, cancel and replay it. */
 import { useState } from "preact/hooks";
-import { answered } from "../kit/answer.tsx";
 import { ask, path } from "../state/api.ts";
-import { eventLink, typeName } from "../kit/cut.tsx";
-import { Choice } from "../kit/fields.tsx";
 import { duration, reason } from "../state/format.ts";
-import { loadStats, nameOf, useKnown } from "../state/api-keys.ts";
-import { HealthText } from "../kit/health.tsx";
-import { useNames } from "../state/known-names.ts";
-import {
-  badge,
-  empty,
-  PageFrame,
-  problem,
-  skeleton,
-  showToast,
-  TimeSwitch,
-  useAction,
-  When,
-} from "../kit/elements.tsx";
-import { useCalm, useLive, useLoad } from "../state/load.ts";
-import { ReplayFailed } from "../forms/replay.tsx";
-import { refine, to } from "../state/route.ts";
+import { nameOf, useKnown } from "../state/api-keys.ts";
+import { badge, Button, link, problem, showToast, useAction, useNow } from "../kit/elements.tsx";
+import { to } from "../state/route.ts";
 import { WhatWasSent } from "./sent.tsx";
-import type { Attempt, Delivery, RelayEvent } from "../shapes.ts";
-import { Next, PendingActions } from "./pending-actions.tsx";
-import { useSelection } from "../kit/selection.tsx";
-import { useSubscriptionMenu } from "./subscription-menu.tsx";
-import { tabs } from "./subscription.tsx";
-import { trail } from "../kit/trail.tsx";
-import { timeline } from "../kit/timeline.tsx";
-import { pager, table } from "../kit/data-table.tsx";
-import { may } from "../state/may.ts";
+import type { Attempt, Delivery, Glance, OfKey, RelayEvent } from "../shapes.ts";
+import { timeline } from "../kit/attempts.tsx";
+import { may } from "../state/token.ts";
 
-interface CardProps {
-  readonly keyId: string;
+interface CardProps extends OfKey {
   readonly event: RelayEvent;
   /** The published bytes. */
   readonly data: string;
@@ -42,78 +18,45 @@ interface CardProps {
   readonly again: () => void;
 }
 
-/** Attempts of the cycles before one. */
-interface Earlier {
-  readonly cycle?: number;
-  readonly attempts: readonly Attempt[];
-  readonly cursor?: string | undefined;
-  /** Whether there are no more. */
-  readonly whole?: boolean;
-}
-const NOTHING: Earlier = { attempts: [] };
-
 export const DeliveryCard = ({ keyId, event, data, delivery, again }: CardProps) => {
-  const { id, subscriptionId, status, attempts } = delivery;
+  const { id, subscriptionId, subscriptionName, status, attempts, cycle } = delivery;
   const sub = useKnown(keyId).get(subscriptionId);
-  const delivered = status === "delivered";
-  const replay = useAction(async () => {
-    const body = { subscriptionId, ...(delivered ? { force: true } : {}) };
-    await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body });
-    showToast("It is replayed");
-    again();
-  });
-  // A replay begins a new cycle: the attempts before it are read again, because they are earlier ones now.
-  const { cycle: newest } = delivery;
-  const [read, setRead] = useState<Earlier>({ cycle: newest, attempts: [] });
-  const { attempts: earlier, cursor, whole = newest === 0 } = read.cycle === newest ? read : NOTHING;
-  const older = useAction(async () => {
-    const at = path("/api-keys/{}/events/{}/deliveries/{}/attempts", [keyId, event.id, subscriptionId], { cursor });
-    const page = await ask<readonly Attempt[]>("GET", at, {});
-    const { nextCursor } = page.meta;
-    const more = page.data.filter(({ cycle }) => cycle < newest).toReversed();
-    setRead({ cycle: newest, attempts: [...more, ...earlier], cursor: nextCursor, whole: nextCursor === undefined });
-  });
-  const all = [...earlier, ...attempts];
-  const cycles = [...new Set(all.map(({ cycle }) => cycle))];
+  const name = sub === undefined ? (subscriptionName ?? subscriptionId) : nameOf(sub);
+  const act = useDeliveryActions(keyId, event.id, delivery, again);
+  const earlier = useEarlier(keyId, event.id, delivery);
+  const all = [...earlier.attempts, ...attempts];
+  const ended = status === "delivered" || status === "failed" || delivery.reason === "cancel_requested";
   return (
     <section class="card" aria-labelledby={id}>
       <header class="card-head">
         <div>
-          <h2 id={id}>
-            To{" "}
-            <a href={to(["k", keyId, "subscriptions", subscriptionId])}>
-              {sub === undefined ? (delivery.subscriptionName ?? subscriptionId) : nameOf(sub)}
-            </a>
-          </h2>
+          <h2 id={id}>To {link(to(["k", keyId, "subscriptions", subscriptionId]), name)}</h2>
           <p class="row">
-            {badge(status, delivery.reason && reason(delivery.reason))}
+            {badge(status, status, delivery.reason && reason(delivery.reason))}
             {status === "pending" && <Next delivery={delivery} sub={sub} />}
           </p>
         </div>
-        {may("change") && (delivered || status === "failed" || delivery.reason === "cancel_requested") && (
-          <button type="button" disabled={replay.busy} onClick={replay.run}>
-            Replay
-          </button>
-        )}
+        {may("change") && ended && <Button text="Replay" off={act.busy} act={(event) => act.run(event, "replay")} />}
         {may("change") && status === "pending" && (
-          <PendingActions keyId={keyId} eventId={event.id} subscriptionId={subscriptionId} again={again} />
+          <div class="row">
+            <Button text="Try now" off={act.busy} act={(event) => act.run(event, "attempt")} />
+            <Button text="Cancel it" off={act.busy} act={(event) => act.run(event, "cancel")} />
+          </div>
         )}
       </header>
-      {problem(replay.error)}
+      {problem(act.error)}
       {attempts.length === 0 && (
         <p class="quiet">{status === "pending" ? "There was no attempt yet." : "There was no attempt."}</p>
       )}
-      {!whole && (
-        <button type="button" class="plain" disabled={older.busy} onClick={older.run}>
-          Show the attempts before this replay
-        </button>
+      {!earlier.whole && (
+        <Button text="Show the attempts before this replay" class="plain" off={earlier.busy} act={earlier.run} />
       )}
-      {problem(older.error)}
-      {cycles.map((cycle) => (
-        <div key={cycle}>
-          {delivery.cycle > 0 && <h3>{cycle === 0 ? "At first" : `Replay ${cycle}`}</h3>}
+      {problem(earlier.error)}
+      {[...new Set(all.map((one) => one.cycle))].map((number) => (
+        <div key={number}>
+          {cycle > 0 && <h3>{number === 0 ? "At first" : `Replay ${number}`}</h3>}
           {timeline(
-            all.filter((one) => one.cycle === cycle),
+            all.filter((one) => one.cycle === number),
             (attempt) => (
               <WhatWasSent event={event} data={data} attempt={attempt} sub={sub} />
             ),
@@ -124,108 +67,61 @@ export const DeliveryCard = ({ keyId, event, data, delivery, again }: CardProps)
   );
 };
 
-interface ListProps {
-  readonly keyId: string;
-  readonly id: string;
-  readonly query: Readonly<Record<string, string>>;
+const DONE = {
+  attempt: "It is tried now",
+  cancel: "It is cancelled: it can still be replayed",
+  replay: "It is replayed",
+} as const;
+
+function useDeliveryActions(keyId: string, eventId: string, { subscriptionId, status }: Delivery, again: () => void) {
+  return useAction(async (_, what: keyof typeof DONE) => {
+    const body = { subscriptionId, ...(status === "delivered" ? { force: true } : {}) };
+    if (what === "replay") await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, eventId]), { body });
+    else await ask("POST", path("/api-keys/{}/events/{}/deliveries/{}/{}", [keyId, eventId, subscriptionId, what]));
+    showToast(DONE[what]);
+    again();
+  });
 }
 
-const STATUSES = [
-  ["", "All"],
-  ["pending", "Pending"],
-  ["delivered", "Delivered"],
-  ["failed", "Failed"],
-  ["cancelled", "Cancelled"],
-] as const;
+/** Attempts of the cycles before the one that the delivery is in. */
+interface Earlier {
+  readonly cycle?: number;
+  readonly attempts: readonly Attempt[];
+  readonly cursor?: string | undefined;
+  /** There are no more. */
+  readonly whole?: boolean;
+}
+const NOTHING: Earlier = { attempts: [] };
 
-/** Lists one subscription's deliveries, the newest event first. */
-export const Deliveries = ({ keyId, id, query }: ListProps) => {
-  const { status, cursor } = query;
-  const sub = useKnown(keyId).get(id);
-  useNames(keyId, [id]);
-  const [replaying, setReplaying] = useState(false);
-  const { data, error, loading, again } = useLoad(
-    (signal) =>
-      ask<readonly Delivery[]>(
-        "GET",
-        path("/api-keys/{}/webhooks/{}/deliveries", [keyId, id], { status, cursor, limit: "25" }),
-        { signal },
-      ),
-    [keyId, id, status, cursor],
-  );
-  const changed = (): void => void loadStats(keyId, "24h").then(again, again);
-  const menu = useSubscriptionMenu(keyId, sub, changed);
-  const soon = useCalm(again, 2_000);
-  useLive((message) => {
-    const own = message.event === "attempt" && message.data.subscriptionId === id;
-    // Only the relay knows whether an event is for this subscription; its delivery may wait long for its first attempt.
-    const fresh = message.event === "event" && cursor === undefined && (status ?? "pending") === "pending";
-    if (message.event === "again" || own || fresh) soon();
+/** A replay begins a new cycle: the attempts before it are read again, because they are earlier ones now. */
+function useEarlier(keyId: string, eventId: string, { subscriptionId, cycle: newest }: Delivery) {
+  const [read, setRead] = useState<Earlier>({ cycle: newest, attempts: [] });
+  const { attempts, cursor, whole = newest === 0 } = read.cycle === newest ? read : NOTHING;
+  const older = useAction(async () => {
+    const at = path("/api-keys/{}/events/{}/deliveries/{}/attempts", [keyId, eventId, subscriptionId], { cursor });
+    const { data, meta } = await ask<readonly Attempt[]>("GET", at);
+    const more = data.filter(({ cycle }) => cycle < newest).toReversed();
+    const next = meta.nextCursor;
+    setRead({ cycle: newest, attempts: [...more, ...attempts], cursor: next, whole: next === undefined });
   });
-  const selection = useSelection(
-    keyId,
-    (data?.data ?? []).map((one) => ({ eventId: one.eventId ?? "", subscriptionId: id })),
-  );
-  return (
-    <PageFrame
-      title={sub === undefined ? (data?.data[0]?.subscriptionName ?? "Deliveries") : nameOf(sub)}
-      kicker={trail(keyId, "subscriptions", "Subscriptions", id)}
-      actions={[
-        <TimeSwitch />,
-        may("change") && (
-          <button type="button" onClick={() => setReplaying(true)}>
-            Replay failed…
-          </button>
-        ),
-        ...menu.buttons,
-      ]}
-    >
-      {tabs(keyId, id, "deliveries")}
-      {sub !== undefined && <HealthText one={sub} />}
-      <Choice
-        label="Status"
-        value={status ?? ""}
-        options={STATUSES}
-        change={(next) => refine({ status: next, cursor: undefined })}
-      />
-      {problem(error, again)}
-      {loading && (data?.data.length ?? 0) === 0 && skeleton()}
-      {data !== undefined &&
-        !loading &&
-        data.data.length === 0 &&
-        empty("No delivery here", "Events that this subscription wants appear by themselves.")}
-      {data !== undefined && data.data.length > 0 && selection.bar(again)}
-      {data !== undefined &&
-        data.data.length > 0 &&
-        table(
-          "Deliveries",
-          ["Event", "Type", "Status", "Attempts", "Last answer", "Changed"],
-          data.data.map((one) => ({
-            key: one.id,
-            cells: [
-              selection.pick(
-                { eventId: one.eventId ?? "", subscriptionId: id },
-                eventLink(keyId, one.eventId ?? "", true),
-              ),
-              one.type === undefined ? "–" : typeName(one.type),
-              <span>
-                {badge(one.status)}
-                {one.status === "pending" && (
-                  <small>
-                    <Next delivery={one} sub={sub} />
-                  </small>
-                )}
-              </span>,
-              <span class="figure">{String(one.attempts.length)}</span>,
-              answered(one.attempts.at(-1), ` in ${duration(one.attempts.at(-1)?.durationMs)}`),
-              <When at={one.updatedAt} />,
-            ],
-          })),
-        )}
-      {data !== undefined && pager("deliveries", cursor, data.meta.nextCursor)}
-      {problem(menu.error)}
-      {menu.dialogs}
-      {replaying && <ReplayFailed keyId={keyId} only={id} close={() => setReplaying(false)} />}
-    </PageFrame>
-  );
+  return { ...older, attempts, whole };
+}
+
+interface NextProps {
+  readonly delivery: Delivery;
+  readonly sub: Glance | undefined;
+}
+
+/** Counts down to the next attempt. While the circuit breaker pauses its subscription, that is when the pause ends. */
+export const Next = ({ delivery: { nextAttemptAt, inOrder }, sub }: NextProps) => {
+  const now = useNow();
+  const pausedUntil = Date.parse(sub?.restsUntil ?? "");
+  const inWords = (at: number): string => duration(Math.ceil((at - now) / 1_000) * 1_000);
+  const say = (text: string) => <span class="figure">{text}</span>;
+  if (nextAttemptAt === undefined) return inOrder === true ? say("waits for its turn") : null;
+  const at = Date.parse(nextAttemptAt);
+  if (pausedUntil > Math.max(now, at)) return say(`the endpoint is paused: next attempt in ${inWords(pausedUntil)}`);
+  if (at > now) return say(`next attempt in ${inWords(at)}`);
+  // Until the subscription is known, it may be paused.
+  return sub === undefined ? null : say("due now");
 };

@@ -1,47 +1,48 @@
 /** Shows one event: what was published, and its deliveries. */
 import { useState } from "preact/hooks";
-import { ask, path, type ApiAnswer } from "../state/api.ts";
+import { type ApiAnswer, ask, path } from "../state/api.ts";
 import { DeliveryCard } from "./delivery.tsx";
-import { Form } from "../kit/dialog.tsx";
-import { FilterVerdict, testFilter } from "../forms/filter-test.tsx";
-import { EraseEvent } from "../forms/erase.tsx";
-import { Select } from "../kit/fields.tsx";
+import { Confirm, Form } from "../kit/dialog.tsx";
+import { FilterVerdict, testFilter } from "../forms/testers.tsx";
+import { Select, useForm } from "../kit/fields.tsx";
 import { moment } from "../state/format.ts";
-import { nameOf, useKnown } from "../state/api-keys.ts";
-import { useNames } from "../state/known-names.ts";
+import { nameOf, useKnown, useNames } from "../state/api-keys.ts";
 import { Payload } from "../kit/payload.tsx";
-import { badge, notice, PageFrame, problem, skeleton, showToast, useAction } from "../kit/elements.tsx";
-import { useCalm, useLive, useLoad } from "../state/load.ts";
+import {
+  badge,
+  Button,
+  Card,
+  line,
+  notice,
+  PageFrame,
+  problem,
+  showToast,
+  skeleton,
+  Submit,
+  useAction,
+} from "../kit/elements.tsx";
+import { useAsk } from "../state/load.ts";
 import { rawData } from "./sent.tsx";
-import type { Delivery, EventDetail, FilterTested } from "../shapes.ts";
-import { pager } from "../kit/data-table.tsx";
-import { trail } from "../kit/trail.tsx";
-import { may } from "../state/may.ts";
+import type { Delivery, EventDetail, FilterTested, KeyDialogProps, OfKey, OneProps } from "../shapes.ts";
+import { pager } from "../kit/list.tsx";
+import { trail } from "../kit/cut.tsx";
+import { may } from "../state/token.ts";
+import { goFromHere } from "../state/route.ts";
 
-interface EventProps {
-  readonly keyId: string;
-  readonly id: string;
-}
-
-export const EventView = ({ keyId, id }: EventProps) => {
+export const EventView = ({ keyId, id }: OneProps) => {
   // The page of deliveries that is shown: an event may have thousands.
   const [cursor, turn] = useState<string | undefined>(undefined);
-  const { data, error, again } = useLoad(
-    (signal) => ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id], { cursor }), { signal }),
-    [keyId, id, cursor],
+  const { data, error, again } = useAsk<EventDetail>(
+    path("/api-keys/{}/events/{}", [keyId, id], { cursor }),
+    (message) => (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) && 700,
   );
-  const soon = useCalm(again, 700);
-  useLive((message) => {
-    if (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) soon();
-  });
   // It can be sent to any of them, also where nobody wanted it.
   const offers = data !== undefined && may("change");
-  const listed = data?.data.deliveries ?? [];
-  const given = new Map(listed.map((one) => [one.subscriptionId, one.subscriptionName]));
+  const given = new Map((data?.data.deliveries ?? []).map((one) => [one.subscriptionId, one.subscriptionName]));
   useNames(keyId, [...given.keys()], offers, given);
   if (data === undefined)
     return (
-      <PageFrame title="Event" kicker={trail(keyId, "events", "Events", id)}>
+      <PageFrame title="Event" kicker={trail(keyId, "events", id)}>
         {problem(error, again)}
         {error === undefined && skeleton()}
       </PageFrame>
@@ -49,55 +50,42 @@ export const EventView = ({ keyId, id }: EventProps) => {
   return <Shown keyId={keyId} answer={data} again={again} error={error} cursor={cursor} turn={turn} />;
 };
 
-const Shown = ({
-  keyId,
-  answer,
-  again,
-  error,
-  cursor,
-  turn,
-}: {
-  readonly keyId: string;
+interface ShownProps extends OfKey {
   readonly answer: ApiAnswer<EventDetail>;
   readonly again: () => void;
   readonly error: unknown;
   /** Of the page of its deliveries. */
   readonly cursor: string | undefined;
   readonly turn: (cursor: string | undefined) => void;
-}) => {
-  const event = answer.data;
-  const next = answer.meta.nextCursor;
+}
+
+const Shown = ({ keyId, answer: { data: event, meta, text }, again, error, cursor, turn }: ShownProps) => {
+  const { nextCursor: next } = meta;
   const paged = (cursor ?? next) !== undefined;
-  const { id, type, status, createdAt, acceptedAt, deliveries } = event;
-  const data = rawData(answer.text);
+  const { id, type, status, createdAt, acceptedAt, deliveries, damaged } = event;
+  const data = rawData(text);
   const [erasing, setErasing] = useState(false);
   const replay = useAction(async () => {
-    const { data: moved } = await ask<{ readonly deliveries: number }>(
-      "POST",
-      path("/api-keys/{}/events/{}/replay", [keyId, id]),
-    );
-    showToast(moved.deliveries === 1 ? "One delivery is replayed" : `${moved.deliveries} deliveries are replayed`);
+    const route = path("/api-keys/{}/events/{}/replay", [keyId, id]);
+    const { deliveries: moved } = (await ask<{ readonly deliveries: number }>("POST", route)).data;
+    showToast(moved === 1 ? "One delivery is replayed" : `${moved} deliveries are replayed`);
     again();
   });
   const failed = deliveries.filter((one) => one.status === "failed").length;
+  const some = failed === 1 ? "Replay the failed delivery" : `Replay ${failed} failed deliveries`;
   return (
     <PageFrame
       title={type}
-      kicker={trail(keyId, "events", "Events", id)}
+      kicker={trail(keyId, "events", id)}
       actions={[
-        may("erase") && (
-          <button type="button" onClick={() => setErasing(true)}>
-            Erase…
-          </button>
-        ),
-        may("change") && failed > 0 && event.damaged === undefined && (
-          <button type="button" class="main" disabled={replay.busy} onClick={replay.run}>
-            {paged
-              ? "Replay all failed deliveries"
-              : failed === 1
-                ? "Replay the failed delivery"
-                : `Replay ${failed} failed deliveries`}
-          </button>
+        may("erase") && <Button text="Erase…" act={() => setErasing(true)} />,
+        may("change") && failed > 0 && damaged === undefined && (
+          <Button
+            text={paged ? "Replay all failed deliveries" : some}
+            class="main"
+            off={replay.busy}
+            act={replay.run}
+          />
         ),
       ]}
     >
@@ -106,101 +94,101 @@ const Shown = ({
       {problem(replay.error)}
       <div class="card">
         <dl class="facts">
-          <div>
-            <dt>Status</dt>
-            <dd>{badge(status)}</dd>
-          </div>
-          <div>
-            <dt>Created</dt>
-            <dd>
-              <time dateTime={createdAt}>{moment(createdAt)}</time>
-            </dd>
-          </div>
-          <div>
-            <dt>Accepted</dt>
-            <dd>
-              <time dateTime={acceptedAt}>{moment(acceptedAt)}</time>
-            </dd>
-          </div>
-          <div>
-            <dt>Deliveries</dt>
-            <dd>{`${deliveries.length}${paged ? " on this page" : ""}`}</dd>
-          </div>
+          {line("Status", badge(status))}
+          {line("Created", <time dateTime={createdAt}>{moment(createdAt)}</time>)}
+          {line("Accepted", <time dateTime={acceptedAt}>{moment(acceptedAt)}</time>)}
+          {line("Deliveries", `${deliveries.length}${paged ? " on this page" : ""}`)}
         </dl>
       </div>
-      {event.damaged === true &&
+      {damaged === true &&
         notice("bad", <p>The stored record of this event is damaged. It cannot be sent, nor its data shown.</p>)}
-      {event.damaged === undefined && <Payload data={data} />}
+      {damaged === undefined && <Payload data={data} />}
       {deliveries.length === 0 &&
-        event.damaged === undefined &&
+        damaged === undefined &&
         notice("info", <p>No subscription wanted this event when it was accepted.</p>)}
-      {troubleFirst(deliveries).map((delivery) => (
+      {failedFirst(deliveries).map((delivery) => (
         <DeliveryCard key={delivery.id} keyId={keyId} event={event} data={data} delivery={delivery} again={again} />
       ))}
-      {pager("deliveries", cursor, next, turn, ["First", "More"])}
-      {event.damaged === undefined && <SendTo keyId={keyId} event={event} again={again} />}
+      {pager("deliveries", cursor, next, turn)}
+      {damaged === undefined && <SendTo keyId={keyId} event={event} again={again} />}
     </PageFrame>
   );
 };
 
-const TROUBLE = ["failed", "pending"];
+const FIRST = ["failed", "pending"];
 /** What somebody looks for comes first. */
-const troubleFirst = (all: readonly Delivery[]): readonly Delivery[] => [
-  ...TROUBLE.flatMap((status) => all.filter((one) => one.status === status)),
-  ...all.filter(({ status }) => !TROUBLE.includes(status)),
+const failedFirst = (all: readonly Delivery[]): readonly Delivery[] => [
+  ...FIRST.flatMap((status) => all.filter((one) => one.status === status)),
+  ...all.filter(({ status }) => !FIRST.includes(status)),
 ];
+
+interface SendToProps extends OfKey {
+  readonly event: EventDetail;
+  readonly again: () => void;
+}
 
 /**
  * An event can still be sent to a subscription that did not have it, if its names match: so a new one gets old events.
  */
-const SendTo = ({
-  keyId,
-  event,
-  again,
-}: {
-  readonly keyId: string;
-  readonly event: EventDetail;
-  readonly again: () => void;
-}) => {
-  const [chosen, choose] = useState("");
+const SendTo = ({ keyId, event, again }: SendToProps) => {
   const had = new Set(event.deliveries.map(({ subscriptionId }) => subscriptionId));
   const others = [...useKnown(keyId).values()].filter(({ id, status }) => status === "active" && !had.has(id));
-  const [verdict, setVerdict] = useState<{ readonly of: string; readonly tested: FilterTested } | undefined>(undefined);
-  const { run, busy, error } = useAction(async (_, what: "send" | "test") => {
-    if (what === "test") return setVerdict({ of: chosen, tested: await testFilter(keyId, chosen, event.id) });
-    await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
+  const [verdict, setVerdict] = useState<{ readonly of: object; readonly tested: FilterTested } | undefined>(undefined);
+  const form = useForm({ subscriptionId: "" }, async (texts, _, what: "send" | "test") => {
+    const { subscriptionId } = texts;
+    if (what === "test") return setVerdict({ of: texts, tested: await testFilter(keyId, subscriptionId, event.id) });
+    await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId } });
     showToast("The event is sent");
-    choose("");
+    form.set({ subscriptionId: "" });
     again();
   });
-  // Another one may have been chosen while the answer was on its way.
-  const tested = verdict?.of === chosen ? verdict.tested : undefined;
   if (others.length === 0 || !may("change")) return null;
+  const { texts, busy } = form;
+  const none = texts.subscriptionId === "";
   return (
-    <section class="card" aria-labelledby="send-to">
-      <h2 id="send-to">Send it to another subscription</h2>
-      <Form submit={() => run(undefined, "send")}>
+    <Card id="send-to" title="Send it to another subscription">
+      <Form submit={() => form.run(undefined, "send")}>
         <Select
           label="Subscription"
-          value={chosen}
+          {...form.of("subscriptionId")}
           options={[["", "Choose…"], ...others.map((one) => [one.id, nameOf(one)] as const)]}
-          change={(id) => {
-            choose(id);
-            setVerdict(undefined);
-          }}
           hint="One whose event names match: it did not exist, or did not want this event, when it was accepted. A filter does not keep it back now."
         />
-        {problem(error)}
+        {problem(form.error)}
         <div class="row">
-          <button type="submit" disabled={busy || chosen === ""}>
-            Send
-          </button>
-          <button type="button" disabled={busy || chosen === ""} onClick={(click: Event) => run(click, "test")}>
-            Does it match now?
-          </button>
+          <Submit text="Send" class="" busy={busy} off={none} />
+          <Button text="Does it match now?" off={busy || none} act={(click) => form.run(click, "test")} />
         </div>
       </Form>
-      {tested !== undefined && <FilterVerdict tested={tested} />}
-    </section>
+      {/* Another one may have been chosen while the answer was on its way. */}
+      {verdict?.of === texts && <FilterVerdict tested={verdict.tested} />}
+    </Card>
   );
 };
+
+const EraseEvent = ({ keyId, eventId, close }: KeyDialogProps & { readonly eventId: string }) => (
+  <Confirm
+    title="Erase this event?"
+    yes="Erase for ever"
+    doing="Erasing…"
+    close={close}
+    act={async (wanted) => {
+      const leave = goFromHere();
+      await ask("DELETE", path("/api-keys/{}/events/{}", [keyId, eventId]), { wanted });
+      showToast("The event is erased");
+      leave(["k", keyId, "events"]);
+    }}
+  >
+    {notice(
+      "bad",
+      <p>
+        Its data and its deliveries are deleted, those that are pending too. No attempt begins any more; one that is
+        under way ends by itself. This cannot be undone.
+      </p>,
+    )}
+    <p>The audit keeps that you erased it, by its id. What receivers have got stays with them.</p>
+    <p class="wrap">
+      <code>{eventId}</code>
+    </p>
+  </Confirm>
+);

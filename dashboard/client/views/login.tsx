@@ -1,13 +1,15 @@
-/** Shows the ways in: the first account, a login, or a pasted token. */
-import { useEffect, useState } from "preact/hooks";
-import { brand } from "../kit/brand.tsx";
-import { Dialog, Form } from "../kit/dialog.tsx";
-import { CODE, Field, useTexts } from "../kit/fields.tsx";
-import { notice, problem, useAction } from "../kit/elements.tsx";
-import { hasAccounts, product } from "../state/page-facts.ts";
-import { logIn, paste, setUp } from "../state/session.ts";
-import { WaitNotice } from "../kit/choices.tsx";
+/** Shows the ways in: the first account, a login, a pasted token, and a second factor when the API asks for a fresh one. */
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Dialog, FormDialog, SentForm } from "../kit/dialog.tsx";
+import { CODE, Field, useForm } from "../kit/fields.tsx";
+import { brand, Button, notice } from "../kit/elements.tsx";
+import { hasAccounts, product } from "../state/page-facts.ts";
+import { logIn, paste, setUp, stepping, stepUp } from "../state/session.ts";
+import { WaitNotice } from "../kit/choices.tsx";
+import { useCell } from "../state/cell.ts";
+import { go, place } from "../state/route.ts";
+import { holderOf, readToken, token } from "../state/token.ts";
 
 interface FrameProps {
   readonly title: string;
@@ -29,12 +31,6 @@ const Frame = ({ title, children }: FrameProps) => {
   );
 };
 
-const send = (busy: boolean, text: string) => (
-  <button type="submit" class="main" disabled={busy}>
-    {busy ? "One moment…" : text}
-  </button>
-);
-
 /** The portal when no link opens it. */
 export const Closed = ({ note }: { readonly note: string }) => (
   <Frame title="This page is closed">
@@ -43,15 +39,16 @@ export const Closed = ({ note }: { readonly note: string }) => (
 );
 
 export const Setup = () => {
-  const [{ code, username, password }, bind] = useTexts({ code: "", username: "", password: "" });
-  const { run, busy, error } = useAction(() => setUp(code.trim(), username, password));
+  const form = useForm({ code: "", username: "", password: "" }, ({ code, username, password }) =>
+    setUp(code.trim(), username, password),
+  );
   return (
     <Frame title="Set up this relay">
       <p>There is no account yet. Make the first one: it owns every API key.</p>
-      <Form submit={run}>
+      <SentForm form={form} yes="Make the account">
         <Field
           label="Set-up code"
-          {...bind("code", error)}
+          {...form.of("code")}
           focus
           hint={[
             "On the terminal where the relay was started, and in the file ",
@@ -59,17 +56,15 @@ export const Setup = () => {
             " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
           ]}
         />
-        <Field label="Username" {...bind("username", error)} autocomplete="username" />
+        <Field label="Username" {...form.of("username")} autocomplete="username" />
         <Field
           label="Password"
-          {...bind("password", error)}
+          {...form.of("password")}
           type="password"
           autocomplete="new-password"
           hint="At least 12 characters. A sentence that only you would write is a good one."
         />
-        {problem(error)}
-        {send(busy, "Make the account")}
-      </Form>
+      </SentForm>
     </Frame>
   );
 };
@@ -78,72 +73,118 @@ interface DoorProps {
   readonly note?: string | undefined;
 }
 
-/** Over what the page showed when the session ended: who logs in again finds it as it was. */
-export const LoginAgain = ({ note }: DoorProps) => (
-  <Dialog title={hasAccounts ? LOGIN : PASTE} covers>
-    {hasAccounts ? <LoginForm note={note} /> : <PasteForm note={note} />}
-  </Dialog>
-);
-const LOGIN = "Log in";
-const PASTE = "Use your access token";
+const TITLE = hasAccounts ? "Log in" : "Use your access token";
 
 export const Login = ({ note }: DoorProps) => (
-  <Frame title={LOGIN}>
-    <LoginForm note={note} />
+  <Frame title={TITLE}>
+    <Door note={note} />
   </Frame>
 );
-export const Paste = ({ note }: DoorProps) => (
-  <Frame title={PASTE}>
-    <PasteForm note={note} />
-  </Frame>
+/** Over what the page showed when the session ended: who logs in again finds it as it was. */
+export const LoginAgain = ({ note }: DoorProps) => (
+  <Dialog title={TITLE} covers>
+    <Door note={note} />
+  </Dialog>
 );
 
-const LoginForm = ({ note }: DoorProps) => {
-  const [{ username, password, code }, bind] = useTexts({ username: "", password: "", code: "" });
+const Door = ({ note }: DoorProps) => [
+  note !== undefined && notice("info", note),
+  hasAccounts ? <LoginForm /> : <PasteForm />,
+];
+
+const LoginForm = () => {
   const [wanted, setWanted] = useState(false);
-  const { run, busy, error } = useAction(async () => {
+  const form = useForm({ username: "", password: "", code: "" }, async ({ username, password, code }) => {
     if ((await logIn(username, password, wanted ? code.trim() : undefined)) === "code") setWanted(true);
   });
-  return [
-    note !== undefined && notice("info", note),
-    <Form submit={run}>
-      <Field label="Username" {...bind("username")} autocomplete="username" focus />
-      <Field label="Password" {...bind("password")} type="password" autocomplete="current-password" />
+  return (
+    <SentForm form={form} yes="Log in">
+      <Field label="Username" {...form.of("username")} autocomplete="username" focus />
+      <Field label="Password" {...form.of("password")} type="password" autocomplete="current-password" />
       {wanted && (
         <Field
           label="Code of your second factor"
-          {...bind("code")}
+          {...form.of("code")}
           focus
           hint="Six digits from your authenticator app, or one of your recovery codes."
           {...CODE}
         />
       )}
-      {problem(error)}
-      {send(busy, "Log in")}
-    </Form>,
-  ];
+    </SentForm>
+  );
 };
 
-const PasteForm = ({ note }: DoorProps) => {
-  const [text, setText] = useState("");
-  const { run, busy, error } = useAction(() => paste(text));
+const PasteForm = () => {
+  const form = useForm({ text: "" }, ({ text }) => paste(text));
   return [
-    note !== undefined && notice("info", note),
     <p>
       This relay takes tokens of your own issuer, so it has no login of its own. Paste an access token: it stays in the
       memory of this page, and is gone when you reload or close it.
     </p>,
-    <Form submit={run}>
+    <SentForm form={form} yes="Go on">
       <Field
         label="Access token"
-        value={text}
-        change={setText}
+        {...form.of("text")}
         type="password"
         focus
         hint="A JWT: three parts with dots between them."
       />
-      {problem(error)}
-      {send(busy, "Go on")}
-    </Form>,
+    </SentForm>,
   ];
+};
+
+export const StepUp = () => {
+  const done = useCell(stepping);
+  return done === undefined ? null : <Ask close={() => done(false)} />;
+};
+
+const FIELD = hasAccounts
+  ? {
+      ...CODE,
+      label: "Code of your second factor",
+      hint: "Six digits from your authenticator app, or a recovery code. Each code works once.",
+    }
+  : ({
+      label: "A fresh access token",
+      type: "password",
+      hint: "This relay takes tokens from elsewhere: paste one that was issued with a second factor within the last minutes.",
+    } as const);
+
+const Ask = ({ close }: { readonly close: () => void }) => {
+  const form = useForm({ code: "" }, async (texts) => {
+    const code = texts.code.trim();
+    if (hasAccounts) await stepUp(code);
+    else {
+      const read = readToken(code);
+      if (read === undefined) throw new Error("This is not a token.");
+      if (holderOf(read) !== holderOf(token.now)) throw new Error("This is the token of somebody else.");
+      token.set(read);
+    }
+    // This one may have been closed, and another request may be asking by now: a fresh token answers that too.
+    stepping.now?.(true);
+  });
+  // Who goes elsewhere has given up what asked for it.
+  useEffect(() => place.watch(() => stepping.now?.(false)), []);
+  if (hasAccounts && token.now?.amr.includes("mfa") !== true) return <NoFactor close={close} />;
+  return (
+    <FormDialog title="Confirm that it is you" close={close} form={form} yes="Confirm">
+      <Field {...form.of("code")} focus {...FIELD} />
+    </FormDialog>
+  );
+};
+
+const NoFactor = ({ close }: { readonly close: () => void }) => {
+  const enrol = (): void => {
+    close();
+    go(["account"]);
+  };
+  return (
+    <Dialog title="A second factor is needed" close={close}>
+      <p>This can only be done with a second factor, and your account has none yet.</p>
+      <div class="row end">
+        <Button text="Not now" act={close} />
+        <Button text="Set one up" class="main" focus act={enrol} />
+      </div>
+    </Dialog>
+  );
 };

@@ -3,22 +3,29 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { VNode } from "preact";
 import { ChartCard, type ChartLine } from "../kit/chart.tsx";
 import { PublishButton } from "../forms/publish-event.tsx";
-import { Choice, Select } from "../kit/fields.tsx";
-import { count, duration, share } from "../state/format.ts";
+import { Choice, Select, useForm } from "../kit/fields.tsx";
+import { count, duration, moment, share } from "../state/format.ts";
 import { loadStats, nameOf } from "../state/api-keys.ts";
-import { empty, PageFrame, problem, skeleton } from "../kit/elements.tsx";
-import { useCalm, useEvery, useLive, useLoad } from "../state/load.ts";
-import { may } from "../state/may.ts";
-import { PortalLink } from "../forms/portal-link.tsx";
+import {
+  Button,
+  empty,
+  Kept,
+  link,
+  notice,
+  PageFrame,
+  problem,
+  showToast,
+  skeleton,
+  Submit,
+} from "../kit/elements.tsx";
+import { useEvery, useLoad } from "../state/load.ts";
+import { may } from "../state/token.ts";
 import { spanQuery } from "../kit/filters.tsx";
 import { refine, to } from "../state/route.ts";
-import type { Chart, Range, Stats } from "../shapes.ts";
+import type { Chart, KeyDialogProps, OfKey, Range, Stats, ViewProps } from "../shapes.ts";
 import { glanceTable } from "./subscriptions.tsx";
-
-interface OverviewProps {
-  readonly keyId: string;
-  readonly query: Readonly<Record<string, string>>;
-}
+import { ask, path } from "../state/api.ts";
+import { Dialog, Form } from "../kit/dialog.tsx";
 
 export const RANGES = [
   ["1h", "1 hour"],
@@ -27,22 +34,23 @@ export const RANGES = [
 ] as const;
 const REFRESH_MS = 15_000;
 
-export const Overview = ({ keyId, query }: OverviewProps) => {
+export const Overview = ({ keyId, query }: ViewProps) => {
   const range = (RANGES.find(([one]) => one === query["range"])?.[0] ?? "1h") as Range;
   const only = query["sub"];
-  const { data, error, again } = useLoad((signal) => loadStats(keyId, range, only, signal), [keyId, range, only]);
-  const calm = useCalm(again, REFRESH_MS);
-  const soon = useCalm(again, 1_000);
+  const begun = useRef(false);
+  const { data, error, again } = useLoad(
+    (signal) => loadStats(keyId, range, only, signal),
+    [keyId, range, only],
+    ({ event }) => {
+      // The first event on a quiet page shows at once; a stream of them is loaded from time to time.
+      if (begun.current && event !== "subscription") return REFRESH_MS;
+      begun.current = true;
+      return 1_000;
+    },
+  );
   // Time goes on where nothing happens: what was an hour ago leaves the hour.
   useEvery(again, data?.stepMs ?? REFRESH_MS);
-  const begun = useRef(false);
   const [linking, setLinking] = useState(false);
-  useLive(({ event }) => {
-    // The first event on a quiet page shows at once; a stream of them is loaded from time to time.
-    if (begun.current && event !== "subscription") return calm();
-    begun.current = true;
-    soon();
-  });
   return (
     <PageFrame
       title="Overview"
@@ -58,11 +66,7 @@ export const Overview = ({ keyId, query }: OverviewProps) => {
           />
         ),
         <PublishButton keyId={keyId} />,
-        may("link") && (
-          <button type="button" onClick={() => setLinking(true)}>
-            Portal link…
-          </button>
-        ),
+        may("link") && <Button text="Portal link…" act={() => setLinking(true)} />,
         <Choice label="Range" value={range} options={RANGES} change={(next) => refine({ range: next })} />,
       ]}
     >
@@ -90,21 +94,19 @@ const tile = (name: string, value: string, list?: string, more?: string) => (
   </div>
 );
 
-const Shown = ({
-  keyId,
-  data,
-  only,
-}: {
-  readonly keyId: string;
+interface ShownProps extends OfKey {
   readonly data: Stats;
   readonly only: string | undefined;
-}) => {
-  const { totals, subscriptions } = data;
+}
+
+const Shown = ({ keyId, data, only }: ShownProps) => {
+  const { totals, subscriptions, range: time } = data;
   const shown = only === undefined ? subscriptions : subscriptions.filter(({ id }) => id === only);
   const backlog = shown.reduce((sum, one) => sum + one.figures.backlog, 0);
-  const range = { sub: only, time: data.range };
+  const range = { sub: only, time };
   const events = (status?: string): string => to(["k", keyId, "events"], { ...range, status });
   const more = shown.some((one) => one.figures.backlog >= 1_000) ? "or more" : undefined;
+  const first = link(to(["k", keyId, "subscriptions"], { new: "yes" }), "Create the first one", "button main");
   return (
     <div class="stack">
       <dl class="tiles">
@@ -121,32 +123,25 @@ const Shown = ({
         ? empty(
             "No subscription yet",
             "A subscription is a URL and the names of the events that are sent there.",
-            may("change") && (
-              <a class="button main" href={to(["k", keyId, "subscriptions"], { new: "yes" })}>
-                Create the first one
-              </a>
-            ),
+            may("change") && first,
           )
-        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === data.range)?.[1], data.subscriptionsLeft)}
+        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === time)?.[1], data.subscriptionsLeft)}
     </div>
   );
 };
 
+const REFUSALS = [
+  ["RATE_LIMIT_EXCEEDED", "c-blue", false],
+  ["BURST_EXCEEDED", "c-amber", false],
+  ["PROVIDER_BACKPRESSURE", "c-violet", true],
+  ["ABUSE_SUSPEND", "c-red", true],
+] as const;
+
 const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
-  (
-    [
-      ["RATE_LIMIT_EXCEEDED", "c-blue", false],
-      ["BURST_EXCEEDED", "c-amber", false],
-      ["PROVIDER_BACKPRESSURE", "c-violet", true],
-      ["ABUSE_SUSPEND", "c-red", true],
-    ] as const
-  ).map(([code, colour, dashed]) => ({
-    name: code,
-    values: series.refused[code] ?? [],
-    colour,
-    dashed,
-    sum: count(totals.refused[code] ?? 0),
-  }));
+  REFUSALS.map(([name, colour, dashed]) => {
+    const sum = count(totals.refused[name] ?? 0);
+    return { name, values: series.refused[name] ?? [], colour, dashed, sum };
+  });
 
 type ListOf = (view: "events" | "attempts", from: number, to: number) => string;
 /** Leads to the list of what happened in a part of a chart. */
@@ -189,18 +184,63 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     [data, last],
   );
   const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
+  const { events, latency, backlog } = all;
   return (
     <div class={more === undefined ? "charts three" : "charts"}>
-      <ChartCard title="Events and deliveries" chart={data} lines={all.events} list={leads("events")} />
-      <ChartCard
-        title="Latency of attempts"
-        chart={data}
-        lines={all.latency}
-        format={duration}
-        list={leads("attempts")}
-      />
-      <ChartCard title="Backlog" chart={data} lines={all.backlog} />
+      <ChartCard title="Events and deliveries" chart={data} lines={events} list={leads("events")} />
+      <ChartCard title="Latency of attempts" chart={data} lines={latency} format={duration} list={leads("attempts")} />
+      <ChartCard title="Backlog" chart={data} lines={backlog} />
       {more}
     </div>
+  );
+};
+
+interface Made {
+  readonly url: string;
+  readonly expiresAt: string;
+}
+
+const ACCESS = [
+  ["manage", "look, and change subscriptions"],
+  ["read", "only look"],
+] as const;
+const LASTING = [
+  ["900", "15 minutes"],
+  ["3600", "1 hour"],
+  ["28800", "8 hours"],
+  ["86400", "1 day"],
+] as const;
+
+const PortalLink = ({ keyId, close }: KeyDialogProps) => {
+  const [made, setMade] = useState<Made | undefined>(undefined);
+  const route = path("/api-keys/{}/portal-links", [keyId]);
+  const form = useForm({ access: "manage", lasts: "3600" }, async ({ access, lasts }, _, what: "make" | "end") => {
+    if (what === "make") {
+      const body = { access, expiresInSeconds: Number(lasts) };
+      return setMade((await ask<Made>("POST", route, { body })).data);
+    }
+    await ask("DELETE", route);
+    setMade(undefined);
+    showToast("All links of this key are ended");
+  });
+  return (
+    <Dialog title="A link for your customer" close={close}>
+      <Form submit={() => form.run(undefined, "make")}>
+        <p>It opens a page with this key alone. Your customer needs no account.</p>
+        <Select label="The customer may" {...form.of("access")} options={ACCESS} />
+        <Select label="It opens for" {...form.of("lasts")} options={LASTING} />
+        {made !== undefined &&
+          notice(
+            "warn",
+            <p>{`Anyone who has it may use it, until ${moment(made.expiresAt)}. It is shown only this once.`}</p>,
+            <Kept text={made.url} what="the link" />,
+          )}
+        {problem(form.error)}
+        <div class="row end">
+          <Button text="End all links" off={form.busy} act={(event) => form.run(event, "end")} />
+          <Submit text={made === undefined ? "Make the link" : "Make another"} busy={form.busy} />
+        </div>
+      </Form>
+    </Dialog>
   );
 };

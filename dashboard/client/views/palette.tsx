@@ -28,7 +28,7 @@ const isMac = /Mac|iP(?:hone|ad)/.test(navigator.platform);
 
 const isOpen = cell(false);
 
-/** Opens it for those who have no keyboard at hand, and tells the others which keys do. */
+/** Opens it for those who have no keyboard at hand, and shows the others which keys do. */
 export const PaletteButton = () => (
   <button type="button" class="plain palette-key" onClick={() => isOpen.set(true)} aria-keyshortcuts="Control+K Meta+K">
     Go to… <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>
@@ -71,23 +71,9 @@ const matches = ({ kind, text, more = "" }: Goal, words: readonly string[]): boo
   return words.every((word) => all.includes(word));
 };
 
-const Chooser = ({ keyId, close }: { readonly keyId: string | undefined; readonly close: () => void }) => {
-  const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+/** Finds events by the beginning of their ids. What an earlier text found stays until the next answer. */
+function useEvents(keyId: string | undefined, typed: string, failed: (error: unknown) => void): readonly RelayEvent[] {
   const [found, setFound] = useState<readonly RelayEvent[]>([]);
-  const [failure, setFailure] = useState<unknown>(undefined);
-  const owned = useCell(keys) ?? [];
-  const subscriptions = useKnown(keyId);
-  const input = useRef<HTMLInputElement>(null);
-  const chosen = useRef<HTMLLIElement>(null);
-  const id = useId();
-  const typed = text.trim();
-
-  useEffect(() => {
-    input.current?.focus();
-    if (!isPortal) loadKeys().catch(setFailure);
-    if (keyId !== undefined) loadStats(keyId, "24h").catch(setFailure);
-  }, []);
   useEffect(() => {
     if (keyId === undefined || typed.length < LETTERS || !/^[A-Za-z0-9][A-Za-z0-9_:-]*$/.test(typed)) return undefined;
     const abort = new AbortController();
@@ -95,7 +81,7 @@ const Chooser = ({ keyId, close }: { readonly keyId: string | undefined; readonl
     const timer = setTimeout(() => {
       ask<readonly RelayEvent[]>("GET", route, { signal: abort.signal }).then(
         ({ data }) => setFound(data),
-        (error: unknown) => abort.signal.aborted || setFailure(error),
+        (error: unknown) => abort.signal.aborted || failed(error),
       );
     }, CALM_MS);
     return () => {
@@ -103,40 +89,48 @@ const Chooser = ({ keyId, close }: { readonly keyId: string | undefined; readonl
       abort.abort();
     };
   }, [typed, keyId]);
+  // As far as they fit: nothing moves under Enter.
+  return found.filter(({ id }) => typed.length >= LETTERS && id.startsWith(typed));
+}
 
+/** Returns what a text leads to, and why something could not be read. */
+function useGoals(keyId: string | undefined, typed: string) {
+  const [failure, setFailure] = useState<unknown>(undefined);
+  const owned = useCell(keys) ?? [];
+  const subscriptions = useKnown(keyId);
+  const found = useEvents(keyId, typed, setFailure);
+  useEffect(() => {
+    if (!isPortal) loadKeys().catch(setFailure);
+    if (keyId !== undefined) loadStats(keyId, "24h").catch(setFailure);
+  }, []);
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const goals: readonly Goal[] = [
-    ...[
-      ...pages(keyId),
-      ...[...subscriptions.values()].map((one) => ({
-        kind: "Subscription",
-        text: nameOf(one),
-        more: one.id,
-        parts: ["k", keyId ?? "", "subscriptions", one.id],
-      })),
-      ...(isPortal ? [] : owned).map((one) => ({ kind: "API key", text: one, parts: ["k", one, "overview"] })),
-    ]
-      .filter((one) => matches(one, words))
-      .slice(0, SHOWN),
-    // What an earlier text found stays until the next answer, as far as it fits: nothing moves under Enter.
-    ...found
-      .filter((one) => typed.length >= LETTERS && one.id.startsWith(typed))
-      .map((one) => ({ kind: "Event", text: one.id, more: one.type, parts: ["k", keyId ?? "", "events", one.id] })),
-    ...(keyId !== undefined && typed.length >= LETTERS
-      ? [{ kind: "Events", text: `Ids that begin with ${typed}`, parts: ["k", keyId, "events"], query: { id: typed } }]
-      : []),
-    ...(token.now?.keys === "*" && isKeyId(typed) && !owned.includes(typed)
-      ? [
-          {
-            kind: "API key",
-            text: typed,
-            ...(owned.length < MOST_KEYS && { more: "not in use yet" }),
-            parts: ["k", typed, "overview"],
-          },
-        ]
-      : []),
+  const key = (text: string): Goal => ({ kind: "API key", text, parts: ["k", text, "overview"] });
+  const inKey = (...parts: readonly string[]): readonly string[] => ["k", keyId ?? "", ...parts];
+  const known: readonly Goal[] = [
+    ...pages(keyId),
+    ...[...subscriptions.values()].map((one) => {
+      return { kind: "Subscription", text: nameOf(one), more: one.id, parts: inKey("subscriptions", one.id) };
+    }),
+    ...(isPortal ? [] : owned).map(key),
   ];
+  const goals = known.filter((one) => matches(one, words)).slice(0, SHOWN);
+  goals.push(...found.map(({ id, type }) => ({ kind: "Event", text: id, more: type, parts: inKey("events", id) })));
+  if (keyId !== undefined && typed.length >= LETTERS)
+    goals.push({ kind: "Events", text: `Ids that begin with ${typed}`, parts: inKey("events"), query: { id: typed } });
+  if (token.now?.keys === "*" && isKeyId(typed) && !owned.includes(typed))
+    goals.push({ ...key(typed), ...(owned.length < MOST_KEYS && { more: "not in use yet" }) });
+  return { goals, failure };
+}
+
+const Chooser = ({ keyId, close }: { readonly keyId: string | undefined; readonly close: () => void }) => {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const { goals, failure } = useGoals(keyId, text.trim());
+  const input = useRef<HTMLInputElement>(null);
+  const chosen = useRef<HTMLLIElement>(null);
+  const id = useId();
   const here = Math.min(at, goals.length - 1);
+  useEffect(() => input.current?.focus(), []);
   useEffect(() => chosen.current?.scrollIntoView({ block: "nearest" }), [here]);
 
   function take(goal: Goal | undefined): void {

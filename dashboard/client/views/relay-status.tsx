@@ -1,11 +1,11 @@
 /** Shows the relay itself to users that own every key: nodes, storage, backlog, refusals. */
 import { useState } from "preact/hooks";
-import { ask, path } from "../state/api.ts";
+import { path } from "../state/api.ts";
 import { Choice } from "../kit/fields.tsx";
 import { bytes, count, duration } from "../state/format.ts";
 import { Charts, RANGES } from "./overview.tsx";
-import { PageFrame, problem, skeleton } from "../kit/elements.tsx";
-import { useEvery, useLoad } from "../state/load.ts";
+import { badge, line, PageFrame, problem, skeleton } from "../kit/elements.tsx";
+import { useAsk, useEvery } from "../state/load.ts";
 import type { Chart, Range } from "../shapes.ts";
 
 type Facts = Readonly<Record<string, unknown>>;
@@ -15,10 +15,7 @@ const REFRESH_MS = 15_000;
 
 export const RelayStatus = () => {
   const [range, setRange] = useState<Range>("1h");
-  const { data, error, again } = useLoad(
-    (signal) => ask<Status>("GET", path("/relay/status", [], { range }), { signal }),
-    [range],
-  );
+  const { data, error, again } = useAsk<Status>(path("/relay/status", [], { range }));
   useEvery(again, REFRESH_MS);
   const groups = Object.entries(data?.data ?? {}).filter(
     ([name, value]) => name !== "figures" && typeof value === "object" && value !== null,
@@ -43,12 +40,7 @@ const cards = (name: string, value: Facts | readonly Facts[]) =>
       <dl>
         {Object.entries(one)
           .filter(([, inner]) => inner !== null && inner !== undefined)
-          .map(([key, inner]) => (
-            <div key={key}>
-              <dt>{words(key)}</dt>
-              <dd>{shown(key, inner)}</dd>
-            </div>
-          ))}
+          .map(([key, inner]) => line(words(key), shown(key, inner)))}
       </dl>
     </section>
   ));
@@ -70,9 +62,7 @@ function partShown({ ready, ...more }: Facts) {
   const rest = Object.values(more).filter((one) => typeof one === "string");
   return (
     <span>
-      {typeof ready === "boolean" && (
-        <span class={`badge is-${ready ? "healthy" : "failing"}`}>{ready ? "ready" : "not ready"}</span>
-      )}
+      {typeof ready === "boolean" && badge(ready ? "healthy" : "failing", ready ? "ready" : "not ready")}
       {rest.length > 0 && <small>{rest.join(", ")}</small>}
     </span>
   );
@@ -88,8 +78,7 @@ const words = (name: string): string =>
     .replace(/^./, (first) => first.toUpperCase());
 
 function shown(name: string, value: unknown) {
-  if (name === "state")
-    return <span class={`badge is-${value === "running" ? "healthy" : "failing"}`}>{String(value)}</span>;
+  if (name === "state") return badge(value === "running" ? "healthy" : "failing", String(value));
   if (typeof value === "object") return partShown(value as Facts);
   if (typeof value === "string" || typeof value === "boolean") return String(value);
   if (typeof value !== "number") return "–";

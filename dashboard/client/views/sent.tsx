@@ -93,11 +93,7 @@ async function sign(secret: string, id: string, timestamp: string, body: string)
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Returns a command that makes the request again. It has no header whose value the page does not know. */
-function curlOf(
-  url: string | undefined,
-  headers: readonly (readonly [string, string])[],
-  body: string,
-): string | undefined {
+function curlOf(url: string | undefined, headers: Headers, body: string): string | undefined {
   if (url === undefined) return undefined;
   const known = headers.filter(([name, value]) => !value.startsWith("(") && !/^(?:host|content-length)$/.test(name));
   const lines = known.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
@@ -106,30 +102,37 @@ function curlOf(
 
 const HIDDEN = "(its value is not shown)";
 
-const Request = ({ event, data, attempt, sub }: SentProps) => {
+/** Returns the digest of a body, and its signatures once a secret is given. */
+function useSignatures(id: string, timestamp: string, body: string, secret: string) {
   const [digest, setDigest] = useState<string | undefined>(undefined);
-  const [secret, setSecret] = useState("");
   const [signed, setSigned] = useState<Signed | undefined>(undefined);
-  const body = bodyOf(event, data);
-  const timestamp = String(Math.floor(Date.parse(attempt.startedAt) / 1_000));
-  // Browsers offer cryptography only to HTTPS and loopback.
-  const able = isSecureContext;
   useEffect(() => {
     if (able) void crypto.subtle.digest("SHA-256", text.encode(body)).then((bytes) => setDigest(base64(bytes)));
   }, [body]);
   useEffect(() => {
     let over = false;
-    void (secret === "" ? Promise.resolve(undefined) : sign(secret.trim(), event.id, timestamp, body)).then((made) => {
+    void (secret === "" ? Promise.resolve(undefined) : sign(secret.trim(), id, timestamp, body)).then((made) => {
       if (!over) setSigned(made);
     });
     return () => {
       over = true;
     };
   }, [secret, body]);
+  return { digest, signed };
+}
+/** Browsers offer cryptography only to HTTPS and loopback. */
+const able = isSecureContext;
 
+type Headers = readonly (readonly [name: string, value: string])[];
+
+const Request = ({ event, data, attempt, sub }: SentProps) => {
+  const [secret, setSecret] = useState("");
+  const body = bodyOf(event, data);
+  const timestamp = String(Math.floor(Date.parse(attempt.startedAt) / 1_000));
+  const { digest, signed } = useSignatures(event.id, timestamp, body, secret);
   const url = sub !== undefined && URL.canParse(sub.url) ? new URL(sub.url) : undefined;
   const own = Object.keys(sub?.headers ?? {}).map((name) => [name.toLowerCase(), HIDDEN] as const);
-  const sent: readonly (readonly [string, string])[] = [
+  const sent: Headers = [
     ["host", url?.host ?? "(of the subscription’s URL)"],
     ...own,
     ["Content-Type", "application/json"],
@@ -147,11 +150,10 @@ const Request = ({ event, data, attempt, sub }: SentProps) => {
   const again = repeatedHeaders.flatMap(([name, of]) =>
     sent.filter(([one]) => one === of).map(([, value]) => [name, value] as const),
   );
-  const headers = [...sent, ...again, ["content-length", String(text.encode(body).length)] as const];
+  const headers: Headers = [...sent, ...again, ["content-length", String(text.encode(body).length)]];
   const target = url === undefined ? "(path of the subscription’s URL)" : url.pathname + url.search;
-  const whole = [`POST ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body].join(
-    "\n",
-  );
+  const lines = [`POST ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body];
+  const whole = lines.join("\n");
   const curl = curlOf(sub?.url, headers, body);
   return (
     <div class="request">
@@ -163,43 +165,7 @@ const Request = ({ event, data, attempt, sub }: SentProps) => {
         <Copy text={whole} what="the request" named />
         {curl !== undefined && <Copy text={curl} what="as curl" named />}
       </div>
-      <details>
-        <summary>The signatures explained</summary>
-        <ul>
-          <li>
-            <code>X-Relay-Webhook-Signature</code> is the HMAC-SHA256 of the raw body in lower-case hex. Its key is the
-            whole secret as text, <code>whsec_</code> and all.
-          </li>
-          <li>
-            <code>webhook-signature</code> follows Standard Webhooks: the HMAC-SHA256 of{" "}
-            <code>webhook-id.webhook-timestamp.body</code> in base64. Its key is what the part behind{" "}
-            <code>whsec_</code> decodes to.
-          </li>
-          <li>
-            While an old secret overlaps, <code>X-Relay-Webhook-Signature-Previous</code> and a second <code>v1,…</code>{" "}
-            are made with it.
-          </li>
-          <li>
-            Verify the bytes as they came, before parsing them, and compare in constant time. Refuse a timestamp that is
-            more than five minutes off, and an id that was seen before.
-          </li>
-        </ul>
-        {able ? (
-          <Field
-            label="Make them again with your secret"
-            value={secret}
-            change={setSecret}
-            type="password"
-            placeholder="whsec_…"
-            hint="It stays in this page: nothing is sent. The headers above then show what the receiver got, if it is the secret that signed."
-          />
-        ) : (
-          notice("info", "Open this page by HTTPS to make the signatures again with your secret.")
-        )}
-        {secret !== "" &&
-          signed === undefined &&
-          notice("warn", "This is not a secret of the relay: it must begin with whsec_.")}
-      </details>
+      <Explained secret={secret} change={setSecret} isWrong={secret !== "" && signed === undefined} />
       <p class="quiet">
         URL and headers are the subscription’s current ones. A <code>traceparent</code> is passed on if the event was
         published with one.
@@ -207,3 +173,47 @@ const Request = ({ event, data, attempt, sub }: SentProps) => {
     </div>
   );
 };
+
+interface ExplainedProps {
+  readonly secret: string;
+  readonly change: (secret: string) => void;
+  readonly isWrong: boolean;
+}
+
+const Explained = ({ secret, change, isWrong }: ExplainedProps) => (
+  <details>
+    <summary>The signatures explained</summary>
+    <ul>
+      <li>
+        <code>X-Relay-Webhook-Signature</code> is the HMAC-SHA256 of the raw body in lower-case hex. Its key is the
+        whole secret as text, <code>whsec_</code> and all.
+      </li>
+      <li>
+        <code>webhook-signature</code> follows Standard Webhooks: the HMAC-SHA256 of{" "}
+        <code>webhook-id.webhook-timestamp.body</code> in base64. Its key is what the part behind <code>whsec_</code>{" "}
+        decodes to.
+      </li>
+      <li>
+        While an old secret overlaps, <code>X-Relay-Webhook-Signature-Previous</code> and a second <code>v1,…</code> are
+        made with it.
+      </li>
+      <li>
+        Verify the bytes as they came, before parsing them, and compare in constant time. Refuse a timestamp that is
+        more than five minutes off, and an id that was seen before.
+      </li>
+    </ul>
+    {able ? (
+      <Field
+        label="Make them again with your secret"
+        value={secret}
+        change={change}
+        type="password"
+        placeholder="whsec_…"
+        hint="It stays in this page: nothing is sent. The headers above then show what the receiver got, if it is the secret that signed."
+      />
+    ) : (
+      notice("info", "Open this page by HTTPS to make the signatures again with your secret.")
+    )}
+    {isWrong && notice("warn", "This is not a secret of the relay: it must begin with whsec_.")}
+  </details>
+);

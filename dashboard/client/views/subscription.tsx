@@ -1,96 +1,78 @@
 /** Shows one subscription: its settings, its state, and the actions on it. */
-import { count, duration, moment, shareOf } from "../state/format.ts";
+import { backlogText, count, duration, moment, shareOf } from "../state/format.ts";
 import { loadStats, nameOf } from "../state/api-keys.ts";
-import { parted } from "../kit/cut.tsx";
-import { badge, empty, line, notice, PageFrame, problem, skeleton, When } from "../kit/elements.tsx";
-import { useCalm, useEvery, useLive, useLoad } from "../state/load.ts";
-import { FilterTest, filterText, toFilterTest } from "../forms/filter-test.tsx";
-import { TransformTest } from "../forms/transform-test.tsx";
+import { parted, trail } from "../kit/cut.tsx";
+import { badge, Button, Card, codes, empty, line, link, notice } from "../kit/elements.tsx";
+import { PageFrame, problem, skeleton, When } from "../kit/elements.tsx";
+import { useEvery, useLoad } from "../state/load.ts";
+import { FilterTest, filterText, TestEvent, toFilterTest, TransformTest } from "../forms/testers.tsx";
 import { OrderCard, orderText } from "../forms/order.tsx";
 import { to } from "../state/route.ts";
-import type { Chart, Glance } from "../shapes.ts";
+import type { Chart, Glance, OneProps, OfKey } from "../shapes.ts";
 import { listOf, OwnCharts } from "./overview.tsx";
-import { useSubscriptionMenu } from "./subscription-menu.tsx";
-import { trail } from "../kit/trail.tsx";
-import { TestEvent } from "../forms/test-event.tsx";
+import { useSubscriptionMenu } from "../forms/subscription-actions.tsx";
 import { VerifyCode } from "../kit/verify-code.tsx";
 import { HealthText } from "../kit/health.tsx";
-
-interface ViewProps {
-  readonly keyId: string;
-  readonly id: string;
-}
 
 /** Length of a step in the figures of a day, ms. */
 const STEP_MS = 600_000;
 
-export const tabs = (keyId: string, id: string, on: "settings" | "deliveries") => (
-  <nav class="tabs" aria-label="Of this subscription">
-    <a href={to(["k", keyId, "subscriptions", id])} aria-current={on === "settings" ? "page" : undefined}>
-      Settings
+export const tabs = (keyId: string, id: string, on: "Settings" | "Deliveries") => {
+  const own = ["k", keyId, "subscriptions", id];
+  const tab = (text: string, parts: readonly string[]) => (
+    <a href={to(parts)} aria-current={text === on ? "page" : undefined}>
+      {text}
     </a>
-    <a
-      href={to(["k", keyId, "subscriptions", id, "deliveries"])}
-      aria-current={on === "deliveries" ? "page" : undefined}
-    >
-      Deliveries
-    </a>
-  </nav>
-);
-
-export const SubscriptionView = ({ keyId, id }: ViewProps) => {
-  const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", id, signal), [keyId, id]);
-  const one = data?.subscriptions.find((each) => each.id === id);
-  const soon = useCalm(again, 500);
-  const later = useCalm(again, 10_000);
-  useEvery(again, data?.stepMs ?? STEP_MS);
-  useLive((message) => {
-    if (message.event === "again" || (message.event === "subscription" && message.data.id === id)) soon();
-    else if (message.event === "attempt" && message.data.subscriptionId === id) later();
-  });
-  if (data === undefined || one === undefined) {
-    return (
-      <PageFrame title="Subscription" kicker={trail(keyId, "subscriptions", "Subscriptions", id)}>
-        {data === undefined
-          ? [problem(error, again), error === undefined && skeleton()]
-          : empty(
-              "There is no such subscription",
-              "It may have been deleted.",
-              <a class="button" href={to(["k", keyId, "subscriptions"])}>
-                All subscriptions
-              </a>,
-            )}
-      </PageFrame>
-    );
-  }
-  return <Open keyId={keyId} one={one} chart={data} again={again} error={error} />;
+  );
+  return (
+    <nav class="tabs" aria-label="Of this subscription">
+      {tab("Settings", own)}
+      {tab("Deliveries", [...own, "deliveries"])}
+    </nav>
+  );
 };
 
-const Open = ({
-  keyId,
-  one,
-  chart,
-  again,
-  error,
-}: {
-  readonly keyId: string;
+export const SubscriptionView = ({ keyId, id }: OneProps) => {
+  const { data, error, again } = useLoad(
+    (signal) => loadStats(keyId, "24h", id, signal),
+    [keyId, id],
+    (message) => {
+      if (message.event === "again" || (message.event === "subscription" && message.data.id === id)) return 500;
+      return message.event === "attempt" && message.data.subscriptionId === id && 10_000;
+    },
+  );
+  useEvery(again, data?.stepMs ?? STEP_MS);
+  const one = data?.subscriptions.find((each) => each.id === id);
+  if (data !== undefined && one !== undefined)
+    return <Open keyId={keyId} one={one} chart={data} again={again} error={error} />;
+  const all = link(to(["k", keyId, "subscriptions"]), "All subscriptions", "button");
+  return (
+    <PageFrame title="Subscription" kicker={trail(keyId, "subscriptions", id)}>
+      {data === undefined
+        ? [problem(error, again), error === undefined && skeleton()]
+        : empty("There is no such subscription", "It may have been deleted.", all)}
+    </PageFrame>
+  );
+};
+
+interface GlanceProps extends OfKey {
   readonly one: Glance;
+}
+
+interface OpenProps extends GlanceProps {
   readonly chart: Chart;
   readonly again: () => void;
   readonly error: unknown;
-}) => {
-  const active = one.status === "active";
+}
+
+const Open = ({ keyId, one, chart, again, error }: OpenProps) => {
   const menu = useSubscriptionMenu(keyId, one, again);
   return (
-    <PageFrame
-      title={nameOf(one)}
-      kicker={trail(keyId, "subscriptions", "Subscriptions", one.id)}
-      actions={menu.buttons}
-    >
-      {tabs(keyId, one.id, "settings")}
+    <PageFrame title={nameOf(one)} kicker={trail(keyId, "subscriptions", one.id)} actions={menu.buttons}>
+      {tabs(keyId, one.id, "Settings")}
       {problem(error, again)}
       {problem(menu.error)}
-      {!active &&
+      {one.status !== "active" &&
         notice(
           "warn",
           <p>
@@ -117,88 +99,59 @@ const Open = ({
   );
 };
 
-const Standing = ({ keyId, one }: { readonly keyId: string; readonly one: Glance }) => {
-  const list = (status: string, text: string) => (
-    <a href={to(["k", keyId, "subscriptions", one.id, "deliveries"], { status })}>{text}</a>
-  );
-  const { figures, lastDelivery } = one;
+const Standing = ({ keyId, one }: GlanceProps) => {
+  const list = (status: string, text: string) =>
+    link(to(["k", keyId, "subscriptions", one.id, "deliveries"], { status }), text);
+  const { figures, lastDelivery: last } = one;
+  // The address after `#` is the view's: the jump is made by hand.
+  const test = <Button text="test it on an event" class="plain" act={toFilterTest} />;
   return (
-    <section class="card" aria-labelledby="standing">
-      <h2 id="standing">Last 24 hours</h2>
+    <Card id="standing" title="Last 24 hours">
       <dl>
         {line("Health", <HealthText one={one} brief />)}
         {line("Success rate", shareOf(figures.delivered, figures.attempts))}
         {line("Failed deliveries", list("failed", count(figures.failed)))}
-        {figures.filtered > 0 &&
-          line(
-            "Left out",
-            `${count(figures.filtered)} by the filter: `,
-            // The address after `#` is the view's: the jump is made by hand.
-            <button type="button" class="plain" onClick={toFilterTest}>
-              test it on an event
-            </button>,
-          )}
+        {figures.filtered > 0 && line("Left out", `${count(figures.filtered)} by the filter: `, test)}
         {line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`)}
-        {line("Pending now", list("pending", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog)))}
-        {line(
-          "Last delivery",
-          lastDelivery === undefined ? "none yet" : [badge(lastDelivery.status), " ", <When at={lastDelivery.at} />],
-        )}
+        {line("Pending now", list("pending", backlogText(figures.backlog, " or more")))}
+        {line("Last delivery", last === undefined ? "none yet" : [badge(last.status), " ", <When at={last.at} />])}
         {one.failingSince !== undefined && line("Failing since", <When at={one.failingSince} />)}
       </dl>
-    </section>
+    </Card>
   );
 };
 
-const Settings = ({ one }: { readonly one: Glance }) => (
-  <section class="card" aria-labelledby="settings">
-    <h2 id="settings">Settings</h2>
-    <dl>
-      {line("URL", <span class="wrap">{parted(one.url)}</span>)}
-      {line(
-        "Events",
-        <span class="names">
-          {one.events.map((name) => (
-            <code key={name}>{name}</code>
-          ))}
-        </span>,
-      )}
-      {one.filter !== undefined && line("Filter", <pre tabIndex={0}>{filterText(one.filter)}</pre>)}
-      {one.transform !== undefined && line("Transform", <code>{one.transform}</code>)}
-      {one.description !== undefined && line("Description", one.description)}
-      {line("Order", orderText(one))}
-      {line(
-        "Rate limit",
-        one.rateLimit === undefined ? "as fast as it answers" : `at most ${one.rateLimit.perSecond} a second`,
-      )}
-      {line("Time-out", one.timeoutMs === undefined ? "the default" : duration(one.timeoutMs))}
-      {line(
-        "Retries",
-        one.retry === undefined
-          ? "the default"
-          : "delaysMs" in one.retry
-            ? `after ${one.retry.delaysMs.map(duration).join(", ")}`
-            : `${one.retry.attempts} attempts, first wait ${duration(one.retry.firstDelayMs)}, then ${one.retry.factor} times the last, at most ${duration(one.retry.maxDelayMs)}`,
-      )}
-      {one.headers !== undefined &&
-        line(
-          "Custom headers",
-          <span class="names">
-            {Object.keys(one.headers).map((name) => (
-              <code key={name}>{name}</code>
-            ))}
-          </span>,
-        )}
-      {one.clientCertificate !== undefined &&
-        line(
-          "Client certificate",
-          <span class="wrap">
-            {`${one.clientCertificate.subject}, until ${one.clientCertificate.notAfter.slice(0, 10)}`}
-          </span>,
-        )}
-      {one.oauth2 !== undefined &&
-        line("OAuth 2", <span class="wrap">{`${one.oauth2.clientId} at ${one.oauth2.tokenUrl}`}</span>)}
-      {one.createdAt !== undefined && line("Created", moment(one.createdAt))}
-    </dl>
-  </section>
-);
+const retriesText = ({ retry }: Glance): string => {
+  if (retry === undefined) return "the default";
+  if ("delaysMs" in retry) return `after ${retry.delaysMs.map(duration).join(", ")}`;
+  const { attempts, firstDelayMs: first, factor, maxDelayMs: most } = retry;
+  return `${attempts} attempts, first wait ${duration(first)}, then ${factor} times the last, at most ${duration(most)}`;
+};
+
+const Settings = ({ one }: { readonly one: Glance }) => {
+  const { filter, transform, description, rateLimit, timeoutMs, headers, clientCertificate, oauth2, createdAt } = one;
+  const wrapped = (text: string) => <span class="wrap">{text}</span>;
+  return (
+    <Card id="settings" title="Settings">
+      <dl>
+        {line("URL", <span class="wrap">{parted(one.url)}</span>)}
+        {line("Events", codes(one.events))}
+        {filter !== undefined && line("Filter", <pre tabIndex={0}>{filterText(filter)}</pre>)}
+        {transform !== undefined && line("Transform", <code>{transform}</code>)}
+        {description !== undefined && line("Description", description)}
+        {line("Order", orderText(one))}
+        {line("Rate limit", rateLimit ? `at most ${rateLimit.perSecond} a second` : "as fast as it answers")}
+        {line("Time-out", timeoutMs === undefined ? "the default" : duration(timeoutMs))}
+        {line("Retries", retriesText(one))}
+        {headers !== undefined && line("Custom headers", codes(Object.keys(headers)))}
+        {clientCertificate !== undefined &&
+          line(
+            "Client certificate",
+            wrapped(`${clientCertificate.subject}, until ${clientCertificate.notAfter.slice(0, 10)}`),
+          )}
+        {oauth2 !== undefined && line("OAuth 2", wrapped(`${oauth2.clientId} at ${oauth2.tokenUrl}`))}
+        {createdAt !== undefined && line("Created", moment(createdAt))}
+      </dl>
+    </Card>
+  );
+};
