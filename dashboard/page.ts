@@ -1,4 +1,4 @@
-/** What the dashboard's page and the portal's have in common: the document, its headers, and how assets are answered. */
+/** Makes the document and the headers of the dashboard's page and the portal's, and answers with their assets. */
 import { hash } from "node:crypto";
 import type { RouteReply, RouteRequest } from "../core/ports/plugin.ts";
 import type { Asset, Assets } from "./assets.ts";

@@ -8,7 +8,7 @@ import type { Route, RouteRequest } from "../core/ports/plugin.ts";
 import { type Asset, type Assets, assetsOnce } from "./assets.ts";
 import { answer, answerAsset, html, securityHeaders } from "./page.ts";
 
-/** What both pages know: read by their scripts as `dataset`. */
+/** Facts that the scripts of a page read as `dataset`. */
 type Data = Readonly<Record<string, string>>;
 
 /** @param firstRun whether there is no account yet; absent where the relay keeps none and takes tokens from elsewhere */
@@ -25,7 +25,7 @@ export function pages(plan: Plan, firstRun: (() => Promise<boolean>) | undefined
 
 const get = (path: string, handle: Route["handle"]): Route => ({ method: "GET", path, handle });
 
-/** Answers with the document of a page, which is asked for anew each time. */
+/** Answers with the document of a page, which browsers ask for each time. */
 function answerPage(
   request: RouteRequest,
   { start }: Assets,

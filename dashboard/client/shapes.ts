@@ -26,7 +26,7 @@ export type TransformTested = z.infer<typeof transformTested>;
 export type Secreted = Subscription &
   Pick<z.infer<typeof api.rotatedSubscription>, "secret"> &
   Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">> & {
-    /** What may not have been meant. */
+    /** Says what may not have been meant. */
     readonly warnings?: readonly string[] | undefined;
   };
 
@@ -54,7 +54,7 @@ type ListedOnly = "recipients" | "subscriptionIds" | "subscriptionName" | "lastA
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof api.shownEvent>;
-/** What publishing is answered with. */
+/** The answer to publishing. */
 export type Published = z.infer<typeof acceptedByHand>;
 export type AuditLine = z.infer<typeof api.auditLine>;
 export type Order = z.infer<typeof api.orderShown>;

@@ -31,7 +31,7 @@ export type State = Awaited<ReturnType<ReturnType<Page["context"]>["storageState
 
 export interface Screen extends AsyncDisposable {
   readonly page: Page;
-  /** What the page complained about: errors of scripts, refusals by its policy. */
+  /** Complaints of the page: errors of scripts, refusals by its policy. */
   readonly complaints: readonly string[];
   /** Requests that limits count, as `METHOD path`. */
   readonly limited: string[];
@@ -97,45 +97,20 @@ export function useBrowser(): {
   };
 }
 
-/**
- * One relay for a test file, on which somebody has logged in, and pages of theirs.
- * @param start called before the file's tests; what it keeps ends after them
- */
-export function useLoggedIn(start: (kept: AsyncDisposableStack) => Promise<TestRelay>): {
-  readonly missing: string | undefined;
-  readonly state: State;
-  open(look?: Look): Promise<Screen>;
-} {
-  const browser = useBrowser();
-  const kept = new AsyncDisposableStack();
-  let relay: TestRelay;
-  let state: State;
-  beforeAll(async () => {
-    if (missing !== undefined) return;
-    relay = await start(kept);
-    state = await firstSession(relay);
-  }, 240_000);
-  afterAll(() => kept.disposeAsync());
-  return {
-    missing,
-    get state() {
-      return state;
-    },
-    open: (look) => browser.open(relay, look, state),
-  };
-}
-
 /** Keeps a picture of the page as it stands, where `RELAY_PICTURES=on` asks for it. */
 export async function picture(page: Page, name: string, whole = true): Promise<void> {
   if (!pictures) return;
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: whole });
 }
 
-/**
- * No violation of what axe can judge, and nothing wider than the screen.
- * @param rules only these, on a page that was judged by all of them before
- */
-export async function expectAccessible(page: Pick<Page, "evaluate">, rules?: readonly string[]): Promise<void> {
+/** No violation of what axe can judge, and nothing wider than the screen. A page with a name is kept as a picture. */
+export async function expectAccessible(page: Page, name?: string, whole = true): Promise<void> {
+  await judge(page);
+  if (name !== undefined) await picture(page, name, whole);
+}
+
+/** @param rules only these, on a page that was judged by all of them before */
+export async function judge(page: Pick<Page, "evaluate">, rules?: readonly string[]): Promise<void> {
   if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe);
   const only = JSON.stringify({
     // Of what passes, one node a rule is enough to be found: nobody reads them.
@@ -157,13 +132,13 @@ export async function expectAccessible(page: Pick<Page, "evaluate">, rules?: rea
 export async function held(
   page: Page,
   method: string,
-  path: string,
+  path: string | RegExp,
 ): Promise<{ readonly answered: Promise<void>; readonly release: () => void }> {
   const answered = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   let first = true;
   await page.route(
-    (url) => url.pathname === path,
+    ({ pathname }) => (typeof path === "string" ? pathname === path : path.test(pathname)),
     async (route) => {
       if (route.request().method() !== method || !first) return await route.fallback();
       first = false;
@@ -190,7 +165,7 @@ export async function setUp(relay: TestRelay, { page }: Screen): Promise<void> {
 }
 
 /** Makes the first account as the page does, without the page. */
-async function firstSession(relay: TestRelay): Promise<State> {
+export async function firstSession(relay: TestRelay): Promise<State> {
   const body = { code: setupCode(relay), username: "ada", password: PASSWORD };
   const { headers, text } = await relay.call("POST", "/auth/setup", { token: null, body });
   const [, name, value] = /^([^=]+)=([^;]+)/.exec(String(headers["set-cookie"])) ?? expect.unreachable(text);

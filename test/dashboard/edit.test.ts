@@ -1,26 +1,18 @@
 // The edit form of a subscription, while somebody else changes the same subscription.
-import { describe, expect, it } from "vitest";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, useLoggedIn, type Screen } from "./browser.ts";
+import { expect } from "vitest";
+import { expectAccessible } from "./browser.ts";
+import { type Scene, stage, fill } from "./stage.ts";
 
-let relay: TestRelay;
-let receiver: Receiver;
-const browser = useLoggedIn(async (kept) => {
-  receiver = kept.use(await startReceiver());
-  relay = kept.use(await startRelay());
-  return relay;
-});
+type Editing = Pick<Scene, "subscribe" | "relay" | "keyId" | "page" | "go">;
 
-let keys = 0;
-async function subscribe(more: object) {
-  const keyId = `key_${++keys}`;
-  const body = { url: receiver.url("/edited"), events: ["*"], ...more };
-  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
-  expect(made.status, made.text).toBe(201);
-  const route = `/api-keys/${keyId}/webhooks/${made.json.data.id}`;
+/** Opens the edit form of a subscription. */
+async function edit({ subscribe, relay, keyId, page, go }: Editing, more: object) {
+  const { id } = await subscribe("/edited", { description: "Shared", ...more });
+  const route = `/api-keys/${keyId}/webhooks/${id}`;
+  await go(`k/${keyId}/subscriptions/${id}`, "Shared");
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("dialog").waitFor();
   return {
-    view: `k/${keyId}/subscriptions/${made.json.data.id}`,
     stored: async () => (await relay.call("GET", route)).json.data,
     change: async (patch: object) => {
       const answer = await relay.call("PATCH", route, { body: patch });
@@ -28,20 +20,12 @@ async function subscribe(more: object) {
     },
   };
 }
-async function edit(view: string): Promise<Screen> {
-  const screen = await browser.open();
-  await screen.go(view, "Shared");
-  await screen.page.getByRole("button", { name: "Edit" }).click();
-  await screen.page.getByRole("dialog").waitFor();
-  return screen;
-}
 
-describe.skipIf(browser.missing !== undefined)(`the edit form (${browser.missing ?? "in Chromium"})`, () => {
-  it("sends only what was changed in it, so that what others change meanwhile stays", async () => {
+stage("the edit form", {}, (it) => {
+  it("sends only what was changed in it, so that what others change meanwhile stays", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
     const headers = { "X-Kept": "kept", "X-Removed": "removed", "X-Gone": "gone" };
-    const { view, stored, change } = await subscribe({ description: "Shared", timeoutMs: 5_000, headers });
-    await using screen = await edit(view);
-    const { page } = screen;
+    const { stored, change } = await edit({ page, go, relay, keyId, subscribe }, { timeoutMs: 5_000, headers });
     const sent: unknown[] = [];
     page.on("request", (request) => {
       if (request.method() === "PATCH") sent.push(request.postDataJSON());
@@ -57,12 +41,9 @@ describe.skipIf(browser.missing !== undefined)(`the edit form (${browser.missing
       onFailed: "hold",
       headers: { "X-Kept": null, "X-Removed": null, "X-Theirs": "theirs" },
     });
-    await page.getByLabel("Description").fill("Mine");
-    await page.getByRole("button", { name: "Remove header 2" }).click();
+    await fill(page, { Description: "Mine" }, "Remove header 2");
     await page.getByRole("button", { name: "Add a header" }).click();
-    await page.getByLabel("Name of header 3").fill("X-Mine");
-    await page.getByLabel("Value of header 3").fill("mine");
-    await page.getByRole("button", { name: "Save" }).click();
+    await fill(page, { "Name of header 3": "X-Mine", "Value of header 3": "mine" }, "Save");
     await page.getByRole("heading", { level: 1, name: "Mine" }).waitFor();
     const now = await stored();
     expect(now).toMatchObject({
@@ -79,12 +60,10 @@ describe.skipIf(browser.missing !== undefined)(`the edit form (${browser.missing
     expect(sent).toEqual([{ description: "Mine", headers: { "X-Kept": null, "X-Theirs": null, "X-Mine": "mine" } }]);
   });
 
-  it("says what is stored now when somebody else has changed the same field, and replaces it only when asked again", async () => {
-    const { view, stored, change } = await subscribe({ description: "Shared", timeoutMs: 5_000 });
-    await using screen = await edit(view);
-    const { page } = screen;
-    await page.getByLabel("Description").fill("Mine");
-    await page.getByLabel("Time-out in seconds").fill("");
+  it("says what is stored now when somebody else has changed the same field, and replaces it only when asked again", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
+    const { stored, change } = await edit({ page, go, relay, keyId, subscribe }, { timeoutMs: 5_000 });
+    await fill(page, { Description: "Mine", "Time-out in seconds": "" });
     await change({ description: "<b>Theirs</b>", timeoutMs: 9_000 });
     await page.getByRole("button", { name: "Save" }).click();
     const told = page.getByRole("dialog").getByRole("alert");
@@ -101,13 +80,11 @@ describe.skipIf(browser.missing !== undefined)(`the edit form (${browser.missing
     expect(now.timeoutMs).toBeUndefined();
   });
 
-  it("sends nothing when nothing was changed", async () => {
+  it("sends nothing when nothing was changed", async ({ page, go, limited, relay, keyId, subscribe }) => {
     const retry = { delaysMs: [1_000, 2_000] };
     const order = { ordered: true, orderBy: ["data", "a"], filter: { path: "data.a", equals: 1 } };
-    const { view, stored } = await subscribe({ description: "Shared", retry, ...order, headers: { "X-A": "a" } });
+    const { stored } = await edit({ page, go, relay, keyId, subscribe }, { retry, ...order, headers: { "X-A": "a" } });
     const before = await stored();
-    await using screen = await edit(view);
-    const { page, limited } = screen;
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     expect(limited.filter((one) => one.startsWith("PATCH"))).toEqual([]);

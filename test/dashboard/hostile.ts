@@ -1,4 +1,4 @@
-// What strangers may write into answers, data and descriptions in the hope that a page makes markup of it.
+// Texts that strangers may write into answers, data and descriptions in the hope that a page makes markup of it.
 export const HOSTILE: readonly string[] = [
   "<script>window.pwned = 1</script>",
   "<img src=x onerror=window.pwned=1>",

@@ -5,7 +5,8 @@ import type { Frame } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, LOOKS, picture, setUp, useBrowser, WIDE, type Screen } from "./browser.ts";
+import { expectAccessible, judge, LOOKS, picture, setUp, useBrowser, WIDE, type Screen } from "./browser.ts";
+import { fill } from "./stage.ts";
 
 const browser = useBrowser();
 const SVG =
@@ -139,8 +140,7 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await frame.evaluate('location.hash = "#/k/key_1/subscriptions"');
     await frame.getByRole("button", { name: "Create subscription" }).click();
     await frame.getByLabel("URL", { exact: true }).fill(receiver.url("/two"));
-    await frame.getByLabel("Add an event name or pattern").fill("withdraw:*");
-    await frame.getByRole("button", { name: "Add", exact: true }).click();
+    await fill(frame, { "Add an event name or pattern": "withdraw:*" }, "Add");
     await frame.getByRole("button", { name: "Create", exact: true }).click();
     await frame.getByText("It is shown only this once.").waitFor();
     await frame.getByLabel("I have stored it in a safe place").click();
@@ -164,7 +164,7 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await using screen = await browser.open(relay, look);
     const frame = await framed(screen, await linkTo("manage"));
     await frame.getByText("Events accepted").waitFor();
-    await expectAccessible(frame);
+    await judge(frame);
     await picture(screen.page, `portal-${look.width}-${look.scheme}`, false);
   });
 

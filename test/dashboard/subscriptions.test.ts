@@ -1,81 +1,59 @@
 // Subscriptions, as people make, change, try and end them in a real browser.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect } from "vitest";
 import { receiversOf } from "../../dashboard/build.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 import { transformSpawner } from "../support/transform-spawner.ts";
-import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
+import { expectAccessible, picture } from "./browser.ts";
+import { stage, fill, press } from "./stage.ts";
 
 const receivers = receiversOf(readFileSync(join(import.meta.dirname, "../../docs/verify.md"), "utf8"));
 const folder = testFolder();
-let relay: TestRelay;
-let receiver: Receiver;
-const browser = useLoggedIn(async (kept) => {
+const events = {
+  "deposit:paid": {
+    description: "A deposit has arrived.",
+    schema: { type: "object", required: ["amount"] },
+    example: { amount: "12.50" },
+  },
+  "withdraw:sent": {},
+};
+
+/** A relay with event types, and with a transform that throws. */
+async function start() {
   const broken = 'broken: () => { throw new Error("no amount"); }';
   writeFileSync(join(folder, "relay.config.ts"), `export default { transforms: { ${broken} } };`);
-  const events = {
-    "deposit:paid": {
-      description: "A deposit has arrived.",
-      schema: { type: "object", required: ["amount"] },
-      example: { amount: "12.50" },
-    },
-    "withdraw:sent": {},
-  };
   const config = { events, validate: "off" as const, transforms: { broken: () => ({}) } };
-  const spawn = await transformSpawner(folder);
-  receiver = kept.use(await startReceiver());
-  relay = kept.use(await startRelay(config, undefined, undefined, spawn));
-  return relay;
-});
-const { open } = browser;
-
-let keys = 0;
-const freshKey = (): string => `key_${++keys}`;
-async function subscribe(keyId: string, path: string, more: object = {}) {
-  const body = { url: receiver.url(path), events: ["*"], ...more };
-  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data as { readonly id: string; readonly secret: string };
+  return startRelay(config, undefined, undefined, await transformSpawner(folder));
 }
 
-describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing ?? "in Chromium"})`, () => {
-  it("are created with offered names and patterns; the secret is shown once, and is the one that signs", async () => {
-    const keyId = freshKey();
-    await using screen = await open();
-    const { page, complaints } = screen;
-    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+stage("subscriptions", { start }, (it) => {
+  it("are created with offered names and patterns; the secret is shown once, and is the one that signs", async (scene) => {
+    const { page, go, relay, receiver, keyId } = scene;
+    await go(`k/${keyId}/subscriptions`, "Subscriptions");
     await page.getByRole("heading", { name: "No subscription yet" }).waitFor();
-    await expectAccessible(page);
-    await picture(page, "no-subscription");
+    await expectAccessible(page, "no-subscription");
     await page.getByRole("button", { name: "Create subscription" }).first().click();
-    await page.getByLabel("URL").fill("http://127.0.0.1/hook");
-    await page.getByRole("button", { name: "deposit:paid" }).click();
+    await fill(page, { URL: "http://127.0.0.1/hook" }, "deposit:paid");
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByText("must start with https://").first().waitFor();
-    await page.getByLabel("URL").fill(receiver.url("/made"));
-    await page.getByLabel("Add an event name or pattern").fill("with draw:*, bad!");
-    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await fill(page, { URL: receiver.url("/made"), "Add an event name or pattern": "with draw:*, bad!" }, "Add");
     await page.getByText("“bad!” is no event name").waitFor();
     await page.getByLabel("Add an event name or pattern").fill("withdraw:*");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "withdraw:*: remove" }).waitFor();
-    await page.getByLabel("Description").fill("The shop");
-    await page.getByRole("button", { name: "Add a header" }).click();
-    await page.getByLabel("Name of header 1").fill("X-Shop-Token");
-    await page.getByLabel("Value of header 1").fill("a value that nobody sees");
+    await fill(page, { Description: "The shop" }, "Add a header");
+    await fill(page, { "Name of header 1": "X-Shop-Token", "Value of header 1": "a value that nobody sees" });
     await page.getByText("Rate limit, time-out and retries").click();
     await page.getByLabel("Deliveries a second, at most").fill("20");
-    await expectAccessible(page);
-    await picture(page, "create-subscription", false);
+    await expectAccessible(page, "create-subscription", false);
     await page.getByRole("button", { name: "Create", exact: true }).click();
 
     await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
-    await expectAccessible(page);
-    await picture(page, "secret", false);
+    await expectAccessible(page, "secret", false);
     const secret = await page.locator(".secret code").innerText();
     // The code of the guide's receivers is beside it, and is the very code that the guide's tests run.
     await page.getByText("Code to verify a delivery").click();
@@ -85,8 +63,7 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
       await page.getByRole("button", { name: "Copy the code" }).click();
       await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(code);
     }
-    await expectAccessible(page);
-    await picture(page, "verify-code", false);
+    await expectAccessible(page, "verify-code", false);
     await page.getByText("Code to verify a delivery").click();
     await page.getByRole("button", { name: "Copy the secret" }).click();
     await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(secret);
@@ -105,29 +82,24 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     const got = receiver.requests[before]!;
     expect(verifyHex(got.body, got.headers, secret)).toBe(true);
     expect(got.headers["x-shop-token"]).toBe("a value that nobody sees");
-    expect(complaints).toEqual([]);
   });
 
-  it("show their health at a glance, also why one is disabled", async () => {
-    const keyId = freshKey();
-    await subscribe(keyId, "/good");
-    const gone = await subscribe(keyId, "/gone", { description: "Gone for good" });
+  it("show their health at a glance, also why one is disabled", async (scene) => {
+    const { page, go, relay, receiver, keyId, subscribe } = scene;
+    await subscribe("/good");
+    const gone = await subscribe("/gone", { description: "Gone for good" });
     receiver.answer(({ path }) => (path === "/gone" ? 410 : 200));
     const before = receiver.requests.length;
     await relay.publish({ type: "deposit:paid", keyId, data: 1 });
     await receiver.waitFor(before + 2);
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await go(`k/${keyId}/subscriptions`, "Subscriptions");
     await page.getByRole("row", { name: /good.*healthy.*100 %.*delivered/ }).waitFor();
     await page.getByRole("row", { name: /Gone for good.*disabled.*410 Gone.*0.0 %/ }).waitFor();
-    await expectAccessible(page);
-    await picture(page, "subscriptions");
-    await screen.go(`k/${keyId}/subscriptions/${gone.id}`, "Gone for good");
+    await expectAccessible(page, "subscriptions");
+    await go(`k/${keyId}/subscriptions/${gone.id}`, "Gone for good");
     await page.getByText("Nothing is sent while it is disabled.").waitFor();
     receiver.answer([], 200);
-    await page.getByRole("button", { name: "Enable" }).click();
-    await page.getByRole("button", { name: "Disable…" }).click();
+    await press(page, "Enable", "Disable…");
     const asked = page.getByRole("dialog", { name: "Disable this subscription?" });
     await asked.getByText("No delivery is pending now. Nothing is sent while it is disabled").waitFor();
     await expectAccessible(page);
@@ -137,43 +109,33 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect(shown.json.data.status).toBe("disabled");
   });
 
-  it("keep their numbers when what is typed is none", async () => {
-    const keyId = freshKey();
-    const { id } = await subscribe(keyId, "/numbers", { description: "Numbers", timeoutMs: 5_000 });
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Numbers");
+  it("keep their numbers when what is typed is none", async ({ page, go, relay, keyId, subscribe }) => {
+    const { id } = await subscribe("/numbers", { description: "Numbers", timeoutMs: 5_000 });
+    await go(`k/${keyId}/subscriptions/${id}`, "Numbers");
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Time-out in seconds").fill("2,5");
-    await page.getByRole("button", { name: "Save" }).click();
+    await fill(page, { "Time-out in seconds": "2,5" }, "Save");
     await page.getByText("“2,5” is no number").or(page.getByText("Saved")).waitFor();
     const stored = async () => (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data.timeoutMs;
     expect(await stored()).toBe(5_000);
-    await page.getByLabel("Time-out in seconds").fill("2.5");
-    await page.getByRole("button", { name: "Save" }).click();
+    await fill(page, { "Time-out in seconds": "2.5" }, "Save");
     await expect.poll(stored).toBe(2_500);
   });
 
-  it("can be edited whatever their waits are, which stay as they were", async () => {
-    const keyId = freshKey();
+  it("can be edited whatever their waits are, which stay as they were", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
     const retry = { attempts: 3, firstDelayMs: 16_100, factor: 2, maxDelayMs: 64_001 };
-    const { id } = await subscribe(keyId, "/waits", { description: "Waits", retry });
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Waits");
+    const { id } = await subscribe("/waits", { description: "Waits", retry });
+    await go(`k/${keyId}/subscriptions/${id}`, "Waits");
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Description").fill("Other words");
-    await page.getByRole("button", { name: "Save" }).click();
+    await fill(page, { Description: "Other words" }, "Save");
     const stored = async () => (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data;
     await expect.poll(stored).toMatchObject({ description: "Other words", retry });
   });
 
-  it("are filtered; the page says of a real event why it matches or does not, there and on the event's own page", async () => {
-    const keyId = freshKey();
-    const { id } = await subscribe(keyId, "/filtered", { description: "Filtered" });
-    await using screen = await open();
-    const { page, complaints } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Filtered");
+  it("are filtered; the page says of a real event why it matches or does not, there and on the event's own page", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
+    const { id } = await subscribe("/filtered", { description: "Filtered" });
+    await go(`k/${keyId}/subscriptions/${id}`, "Filtered");
     await page.getByRole("button", { name: "Edit" }).click();
     const field = page.getByRole("dialog").getByLabel("Filter");
     await field.fill("currency = EUR");
@@ -194,46 +156,38 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("button", { name: "Test", exact: true }).click();
     await page.getByText("Its event names match, the filter does not.").waitFor();
     await page.getByRole("row", { name: /data\.currency.*no.*"USD".*yes/ }).waitFor();
-    await expectAccessible(page);
-    await picture(page, "filter-test");
-    await page.getByLabel("Filter to test").fill('{"path": "data.currency", "in": ["EUR", "USD"]}');
-    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await expectAccessible(page, "filter-test");
+    await fill(page, { "Filter to test": '{"path": "data.currency", "in": ["EUR", "USD"]}' }, "Test");
     await page.getByText("Its event names and the filter match.").waitFor();
 
-    await screen.go(`k/${keyId}/events/${published.json.data.id}`, "deposit:paid");
+    await go(`k/${keyId}/events/${published.json.data.id}`, "deposit:paid");
     await page.getByLabel("Subscription", { exact: true }).selectOption({ label: "Filtered" });
     await page.getByRole("button", { name: "Does it match now?" }).click();
     await page.getByText("Its event names match, the filter does not.").waitFor();
     await expectAccessible(page);
 
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Filtered");
+    await go(`k/${keyId}/subscriptions/${id}`, "Filtered");
     await page.getByText("1 by the filter").waitFor();
     await page.getByRole("button", { name: "test it on an event" }).click();
     await page.locator("[aria-labelledby=filter-test] :focus").waitFor();
     await expectAccessible(page);
-    expect(complaints).toEqual([]);
   });
 
-  it("say how many of them are not listed", async () => {
-    const keyId = freshKey();
-    await subscribe(keyId, "/listed", { description: "Listed" });
-    await using screen = await open();
-    const { page } = screen;
+  it("say how many of them are not listed", async ({ page, go, keyId, subscribe }) => {
+    await subscribe("/listed", { description: "Listed" });
     await page.route("**/stats?*", async (route) => {
       const answer = await route.fetch();
       const { data, meta } = (await answer.json()) as { data: object; meta: object };
       await route.fulfill({ response: answer, json: { data: { ...data, subscriptionsLeft: 1_007 }, meta } });
     });
-    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await go(`k/${keyId}/subscriptions`, "Subscriptions");
     await page.getByText("1,007 more subscriptions are not listed").waitFor();
   });
 
-  it("name a transform of the config; an attempt that failed there says why", async () => {
-    const keyId = freshKey();
-    const { id } = await subscribe(keyId, "/transformed", { description: "Transformed" });
-    await using screen = await open();
-    const { page, complaints } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Transformed");
+  it("name a transform of the config; an attempt that failed there says why", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
+    const { id } = await subscribe("/transformed", { description: "Transformed" });
+    await go(`k/${keyId}/subscriptions/${id}`, "Transformed");
     await page.getByRole("button", { name: "Edit" }).click();
     await page.getByRole("dialog").getByLabel("Transform").selectOption("broken");
     await expectAccessible(page);
@@ -256,17 +210,14 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("dialog").getByLabel("Transform").waitFor({ state: "detached" });
     await page.getByText("broken", { exact: true }).waitFor({ state: "detached" });
     expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data).not.toHaveProperty("transform");
-    expect(complaints).toEqual([]);
   });
 
-  it("are ordered; the page shows what a failed delivery holds up, and skips it", async () => {
-    const keyId = freshKey();
+  it("are ordered; the page shows what a failed delivery holds up, and skips it", async (scene) => {
+    const { page, go, relay, keyId, subscribe } = scene;
     await using own = await startReceiver({ script: [500] });
     const retry = { attempts: 1 };
-    const { id } = await subscribe(keyId, "", { url: own.url(), description: "In order", retry });
-    await using screen = await open();
-    const { page, complaints } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "In order");
+    const { id } = await subscribe("", { url: own.url(), description: "In order", retry });
+    await go(`k/${keyId}/subscriptions/${id}`, "In order");
     await page.getByRole("button", { name: "Edit" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Order").selectOption("hold");
@@ -289,24 +240,18 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("button", { name: "Skip it" }).click();
     await page.getByText("0 waiting for their turn.").waitFor();
     await own.waitFor(2);
-    expect(complaints).toEqual([]);
   });
 
-  it("are edited; what is left alone stays, stored header values too, and moving the origin warns", async () => {
-    const keyId = freshKey();
+  it("are edited; what is left alone stays, stored header values too, and moving the origin warns", async (scene) => {
+    const { page, go, relay, receiver, keyId, subscribe } = scene;
     const headers = { "X-Token": "stored value", "X-Old": "to be removed" };
-    const { id } = await subscribe(keyId, "/before", { description: "Before", headers, timeoutMs: 5_000 });
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Before");
+    const { id } = await subscribe("/before", { description: "Before", headers, timeoutMs: 5_000 });
+    await go(`k/${keyId}/subscriptions/${id}`, "Before");
     await page.getByRole("button", { name: "Edit" }).click();
     await page.getByLabel("URL").fill("https://elsewhere.example.com/hook");
     await page.getByText("the stored header values are dropped").waitFor();
-    await page.getByLabel("URL").fill(receiver.url("/after"));
-    await page.getByLabel("Description").fill("After");
-    await page.getByRole("button", { name: "Remove header 2" }).click();
-    await page.getByLabel("Time-out in seconds").fill("");
-    await page.getByLabel("Attempts in all").fill("2");
+    await fill(page, { URL: receiver.url("/after"), Description: "After" }, "Remove header 2");
+    await fill(page, { "Time-out in seconds": "", "Attempts in all": "2" });
     await picture(page, "edit-subscription", false);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { level: 1, name: "After" }).waitFor();
@@ -325,20 +270,16 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect(receiver.requests[before]?.headers["x-old"]).toBeUndefined();
   });
 
-  it("are tried with a test event, whose attempt is shown", async () => {
-    const keyId = freshKey();
-    const { id } = await subscribe(keyId, "/tried", { description: "Tried" });
+  it("are tried with a test event, whose attempt is shown", async ({ page, go, receiver, keyId, subscribe }) => {
+    const { id } = await subscribe("/tried", { description: "Tried" });
     receiver.answer([{ do: "reply", status: 503, body: "not <b>now</b>" }], 200);
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Tried");
+    await go(`k/${keyId}/subscriptions/${id}`, "Tried");
     await page.getByRole("button", { name: "Send a test event" }).click();
     await page.getByText("failed · 503").waitFor();
     await page.getByText("not <b>now</b>").waitFor();
     await page.getByRole("button", { name: "Send a test event" }).click();
     await page.getByText("delivered · 200").waitFor();
-    await expectAccessible(page);
-    await picture(page, "subscription");
+    await expectAccessible(page, "subscription");
     const type = page.getByLabel("Type of the test event");
     await type.focus();
     await type.locator("option", { hasText: "deposit:paid" }).waitFor({ state: "attached" });
@@ -357,42 +298,33 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await expectAccessible(page);
   });
 
-  it("are deleted only when their name is typed", async () => {
-    const keyId = freshKey();
-    const { id } = await subscribe(keyId, "/doomed", { description: "Doomed" });
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "Doomed");
+  it("are deleted only when their name is typed", async ({ page, go, relay, receiver, keyId, subscribe }) => {
+    const { id } = await subscribe("/doomed", { description: "Doomed" });
+    await go(`k/${keyId}/subscriptions/${id}`, "Doomed");
     await page.getByRole("button", { name: "Delete" }).click();
     const name = new URL(receiver.origin).host;
     await page.getByLabel(`Type ${name} to confirm`).fill("127.0.0.1");
     expect(await page.getByRole("button", { name: "Delete for ever" }).isDisabled()).toBe(true);
-    await expectAccessible(page);
-    await picture(page, "delete-subscription", false);
+    await expectAccessible(page, "delete-subscription", false);
     await page.getByLabel(`Type ${name} to confirm`).fill(name);
     await page.getByRole("button", { name: "Delete for ever" }).click();
     await page.getByRole("heading", { name: "No subscription yet" }).waitFor();
     expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).status).toBe(404);
   });
 
-  it("are told apart before they are deleted, when two have the same host", async () => {
-    const keyId = freshKey();
-    await subscribe(keyId, "/same?of=the-other", { description: "The other one" });
-    const { id } = await subscribe(keyId, "/same?of=this-one", { description: "The one to <b>delete</b>" });
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/subscriptions/${id}`, "The one to <b>delete</b>");
+  it("are told apart before they are deleted, when two have the same host", async (scene) => {
+    const { page, go, receiver, keyId, subscribe } = scene;
+    await subscribe("/same?of=the-other", { description: "The other one" });
+    const { id } = await subscribe("/same?of=this-one", { description: "The one to <b>delete</b>" });
+    await go(`k/${keyId}/subscriptions/${id}`, "The one to <b>delete</b>");
     await page.getByRole("button", { name: "Delete" }).click();
     const told = page.getByRole("dialog").getByRole("definition");
     expect(await told.allTextContents()).toEqual([receiver.url("/same?of=this-one"), "The one to <b>delete</b>", id]);
     await expectAccessible(page);
   });
 
-  it("can be reached and made by keyboard alone", async () => {
-    const keyId = freshKey();
-    await using screen = await open();
-    const { page } = screen;
-    await screen.go(`k/${keyId}/overview`, "Overview");
+  it("can be reached and made by keyboard alone", async ({ page, go, relay, receiver, keyId }) => {
+    await go(`k/${keyId}/overview`, "Overview");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
     await page.keyboard.press("Enter");

@@ -1,17 +1,12 @@
 // The accounts of a relay on its page: listed, added, changed and removed by those who own every key.
-import { describe, expect, it } from "vitest";
-import { startRelay } from "../support/relay.ts";
-import { expectAccessible, held, PASSWORD, picture, secondFactor, setUp, useBrowser } from "./browser.ts";
+import { expect } from "vitest";
+import { expectAccessible, held, PASSWORD, secondFactor } from "./browser.ts";
+import { alone, fill, press } from "./stage.ts";
 
-const browser = useBrowser();
-
-describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.missing ?? "in Chromium"})`, () => {
-  it("are listed after a fresh second factor, added with a password shown once, changed and removed", async () => {
-    await using relay = await startRelay();
-    await using screen = await browser.open(relay);
-    const { page, complaints } = screen;
-    await setUp(relay, screen);
-    await screen.go("users", "Users");
+alone("the users of a relay", (it) => {
+  it("are listed after a fresh second factor, added with a password shown once, changed and removed", async (start) => {
+    const { page, go, relay, open, screen } = await start();
+    await go("users", "Users");
     await page.getByText("your account has none yet").waitFor();
     await page.getByRole("button", { name: "Not now" }).click();
     await page.getByRole("button", { name: "Confirm that it is you" }).waitFor();
@@ -22,12 +17,9 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
 
     // A dialog that is closed has changed nothing: nothing is read again, which might ask for a factor.
     const asked = screen.limited.length;
-    await page.getByRole("button", { name: "Add a user" }).click();
-    await page.getByRole("button", { name: "Cancel" }).click();
-    await page.getByRole("button", { name: "Add a user" }).click();
+    await press(page, "Add a user", "Cancel", "Add a user");
     expect(screen.limited.slice(asked)).toEqual([]);
-    await page.getByLabel("Username").fill("Grace");
-    await page.getByLabel("API keys").fill("key_1, key_2");
+    await fill(page, { Username: "Grace", "API keys": "key_1, key_2" });
     await page.getByLabel("May").selectOption("read");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Add the user" }).click();
@@ -37,11 +29,10 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await page.getByRole("button", { name: "Done" }).click();
     const grace = page.getByRole("row", { name: /^grace/ });
     await expect.poll(() => grace.innerText()).toMatch(/key_1\s*key_2\s+look only\s+off/);
-    await expectAccessible(page);
-    await picture(page, "users");
+    await expectAccessible(page, "users");
 
     // She logs in with it, sees her keys, and no users.
-    await using hers = await browser.open(relay);
+    const hers = await open();
     await hers.page.goto(`${relay.url}/developers`);
     await hers.page.getByLabel("Username").fill("grace");
     await hers.page.getByLabel("Password").fill(password);
@@ -49,8 +40,7 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await hers.page.getByText("You may only look").waitFor();
     expect(await hers.page.getByRole("link", { name: "Users" }).count()).toBe(0);
 
-    await page.getByRole("button", { name: "Change grace" }).click();
-    await page.getByRole("button", { name: "Change it", exact: true }).click();
+    await press(page, "Change grace", "Change it");
     await expect.poll(() => grace.innerText()).toMatch(/manage\s+off/);
     await page.getByRole("button", { name: "Remove grace" }).click();
     await expectAccessible(page);
@@ -58,30 +48,26 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await grace.waitFor({ state: "detached" });
     await hers.page.reload();
     await hers.page.getByRole("heading", { name: "Log in" }).waitFor();
-    expect(complaints).toEqual([]);
   });
 
-  it("leave what is shown once above the view that follows: recovery codes, and a password", async () => {
-    await using relay = await startRelay();
-    await using screen = await browser.open(relay);
-    const { page, complaints } = screen;
-    await setUp(relay, screen);
+  it("leave what is shown once above the view that follows: recovery codes, and a password", async (start) => {
+    const { page, go, screen } = await start();
     const confirmed = await held(page, "PUT", "/auth/totp");
     const codes = page.getByRole("dialog", { name: "Keep these codes now" });
     const enrolled = secondFactor(screen);
     await confirmed.answered;
-    await screen.go("keys", "API keys");
+    await go("keys", "API keys");
     confirmed.release();
     await enrolled;
     await codes.waitFor({ state: "detached" });
 
-    await screen.go("users", "Users");
+    await go("users", "Users");
     await page.getByRole("button", { name: "Add a user" }).click();
     await page.getByLabel("Username").fill("grace");
     const added = await held(page, "POST", "/auth/users");
     await page.getByRole("button", { name: "Add the user" }).click();
     await added.answered;
-    await screen.go("keys", "API keys");
+    await go("keys", "API keys");
     added.release();
     const password = page.getByRole("dialog", { name: "The password of grace" });
     expect(await password.locator(".secret code").innerText()).toMatch(/^[\w-]{24}$/);
@@ -89,23 +75,16 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await password.getByRole("button", { name: "Done" }).click();
     await password.waitFor({ state: "detached" });
     await page.getByRole("heading", { level: 1, name: "API keys" }).waitFor();
-    expect(complaints).toEqual([]);
   });
 
-  it("a name that is taken and a short password are told in the dialog", async () => {
-    await using relay = await startRelay();
-    await using screen = await browser.open(relay);
-    const { page } = screen;
-    await setUp(relay, screen);
+  it("a name that is taken and a short password are told in the dialog", async (start) => {
+    const { page, go, screen } = await start();
     await secondFactor(screen);
-    await screen.go("users", "Users");
+    await go("users", "Users");
     await page.getByRole("button", { name: "Add a user" }).click();
-    await page.getByLabel("Username").fill("ada");
-    await page.getByLabel("Password").fill("short");
-    await page.getByRole("button", { name: "Add the user" }).click();
+    await fill(page, { Username: "ada", Password: "short" }, "Add the user");
     await page.getByText("must be 12 to").first().waitFor();
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Add the user" }).click();
+    await fill(page, { Password: PASSWORD }, "Add the user");
     await page.getByText("There is already a user of that name.").waitFor();
   });
 });

@@ -50,7 +50,7 @@ function settingsOf(texts: Texts, events: readonly string[], headers: readonly H
   const { url, filter, transform, description, order, orderBy, rateLimit, timeoutMs, ...rest } = texts;
   const perSecond = numeric(rateLimit);
   const waits = rest["retry.delaysMs"];
-  // What is left empty is filled by the relay.
+  // The relay fills in what is left empty.
   const own = {
     attempts: numeric(rest["retry.attempts"]),
     firstDelayMs: milliseconds(rest["retry.firstDelayMs"]),
@@ -82,7 +82,7 @@ function useSubscriptionForm({ keyId, one, saved }: FormProps) {
     Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
   );
   const [before] = useState(() => settingsOf(textsOf(one), events, headers));
-  /** As the person knows it: as it was when the form was opened, or as the last refusal told it. */
+  /** As the person knows it: as it was when the form was opened, or as the last refusal said. */
   const [seen, setSeen] = useState(one);
   const form = useForm<keyof Texts>(textsOf(one), async (texts, wanted) => {
     const now = settingsOf(texts as Texts, events, headers);

@@ -76,7 +76,7 @@ export const ChartCard = ({ title, chart, lines, format = count, list }: ChartPr
 
 /**
  * Draws the lines into a box, again when they or the colours change.
- * @param point is told the step under the pointer
+ * @param point takes the step under the pointer
  * @param link the address to which a click on a step leads
  */
 function usePlot(

@@ -102,7 +102,7 @@ interface FormDialogProps {
   readonly doing?: string;
   readonly no?: string;
   readonly kind?: "main" | "danger";
-  /** Whether it may be sent. @default true */
+  /** It may be sent. @default true */
   readonly ready?: boolean;
 }
 
@@ -123,7 +123,7 @@ export const FormDialog = ({ form: { run, busy, error }, children, yes, ...props
   );
 };
 
-/** Its children say what will happen. It is one of danger unless told otherwise. */
+/** Its children say what will happen. It is one of danger unless `kind` says otherwise. */
 interface ConfirmProps extends Omit<FormDialogProps, "form" | "ready"> {
   /** Must be typed before. */
   readonly name?: string;

@@ -22,7 +22,7 @@ interface ButtonProps {
   readonly text: ComponentChildren;
   readonly act: (event: Event) => void;
   readonly class?: string | undefined;
-  /** What it says to people who do not see where it stands. */
+  /** Its words for people who do not see where it stands. */
   readonly label?: string;
   readonly off?: boolean;
   readonly pressed?: boolean;
@@ -76,7 +76,7 @@ setInterval(() => {
 export const useNow = (): number => useCell(clock);
 
 const CLOCK = "relay.times";
-/** Whether lists show the clock instead of how long ago it was. Kept in the browser, which may refuse that in a frame. */
+/** True while lists show the clock instead of how long ago it was. Kept in the browser, which may refuse that in a frame. */
 const clockTimes = cell(!isPortal && localStorage.getItem(CLOCK) === "clock");
 
 /** Shows how long ago a time is, or the time itself; the other one on hover. */
@@ -261,7 +261,7 @@ export const showFailure = (failure: unknown): void => showToast((failure as Err
 interface CopyProps {
   readonly text: string;
   readonly what: string;
-  /** Whether to name what it copies, where there are several. */
+  /** Names what it copies, where there are several. */
   readonly named?: boolean;
 }
 
@@ -286,7 +286,7 @@ export const Kept = ({ text, what }: Pick<CopyProps, "text" | "what">) => (
   </div>
 );
 
-/** Whether it belongs to a double click, which means one click. */
+/** Returns true for the second click of a double click, which means one click. */
 export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;
 
 export interface Action<T extends readonly unknown[]> {

@@ -148,7 +148,7 @@ function change(make: (stored: readonly Saved[]) => readonly Saved[]): void {
   saved.set(next);
 }
 
-/** What a list shows of all, without the page of it. */
+/** Returns the settings that say what a list shows, without the page of it. */
 function settingsOf(query: Query): Query {
   const given = Object.entries(query).filter(([name, value]) => name !== "cursor" && value !== "");
   return Object.fromEntries(given.toSorted(([a], [b]) => (a < b ? -1 : 1)));

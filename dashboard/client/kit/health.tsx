@@ -21,7 +21,7 @@ interface HealthProps {
   readonly brief?: boolean;
 }
 
-/** What keeps it from being tried comes first. */
+/** Says first why it is not tried at all. */
 export const HealthText = ({ one, brief = false }: HealthProps): VNode => {
   const now = useNow();
   const { figures, failuresInARow, restsUntil } = one;

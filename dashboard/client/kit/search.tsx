@@ -32,11 +32,11 @@ export const searched = ({ id, text, code, error, took }: Query): Asked => ({
 
 interface SearchProps {
   readonly query: Query;
-  /** Whether a list of attempts is searched: only what is asked of those. */
+  /** Searches a list of attempts: only by what is known of those. */
   readonly attempts?: boolean;
 }
 
-/** Asks when the form is sent, not with each letter: one answer may look through thousands of events. */
+/** Asks when the form is sent, not with each letter: one answer may read thousands of events. */
 export const Search = ({ query, attempts = false }: SearchProps) => {
   const [draft, setDraft] = useState<Query>(query);
   const change = (name: string) => (value: string) => setDraft((before) => ({ ...before, [name]: value }));

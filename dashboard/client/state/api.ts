@@ -52,7 +52,7 @@ interface AskOptions {
   readonly wanted?: AbortSignal;
 }
 
-/** What the API client needs of the rest of the page: set by the session. */
+/** Calls from the API client into the rest of the page: set by the session. */
 export const asked: {
   /** Renews the token. Resolves to false when the session has ended. */
   renew: () => Promise<boolean>;
@@ -141,7 +141,7 @@ export async function ask<T>(
       await asked.renew();
     }
     const { now: used } = token;
-    // What one person has begun neither goes on as another, nor once they have left.
+    // A request that one person has begun neither goes on as another, nor once they have left.
     if (used === undefined || holderOf(used) !== who)
       throw new ApiRefusal(401, { code: "UNAUTHENTICATED", detail: "Log in again to do this." });
     const headers: Record<string, string> = { authorization: `Bearer ${used.text}` };

@@ -83,11 +83,11 @@ export function follow(keyId: string | undefined, late = false): void {
 
 /**
  * Resolves when the stream of the key has been opened: what is read from then on, and what it tells, leave nothing out. When
- * there is none, or it takes long to open, the views are told to read again once it is open.
+ * there is none, or it takes long to open, the views read again once it is open.
  */
 export async function opened(): Promise<void> {
   readings++;
-  // A view begins before the page around it, which follows the key in the same turn.
+  // A view begins before the frame of the page, which follows the key in the same turn.
   await Promise.resolve();
   readings--;
   if (current !== undefined) {

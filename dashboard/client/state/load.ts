@@ -52,7 +52,7 @@ export function useLoad<T>(
     const { current: now } = underWay;
     return now !== undefined && waiting.now === undefined && performance.now() - now.since > LOST_MS;
   };
-  // What happens all the time must neither keep a reading from its end, nor cut short what the relay said to wait.
+  // Messages that come all the time must neither keep a reading from its end, nor cut short what the relay said to wait.
   const again = (): void => {
     if (underWay.current === undefined || isLost()) next();
     else underWay.current.due = true;
@@ -61,7 +61,7 @@ export function useLoad<T>(
   useLive((message) => {
     const ms = reread(message);
     if (ms !== false) soon(ms);
-    // What could not be read is read once the relay can be reached again, or somebody has logged in again.
+    // A reading that failed is tried again once the relay can be reached again, or somebody has logged in again.
     const { status = 200 } = state.error instanceof ApiRefusal ? state.error : {};
     if (message.event === "again" && (isLost() || status === 0 || status === 401 || status >= 500)) again();
   });
@@ -79,7 +79,7 @@ export function useLive(onMessage: (message: LiveMessage) => void): void {
   useLayoutEffect(() => listen((message) => newest.current(message)), []);
 }
 
-/** Calls every so often while somebody looks at the page. */
+/** Calls every so often while the page is visible. */
 export function useEvery(call: () => void, ms: number): void {
   const newest = useRef(call);
   newest.current = call;
@@ -89,7 +89,7 @@ export function useEvery(call: () => void, ms: number): void {
   }, [ms]);
 }
 
-/** Returns a function that calls after a while, once for all that it was told until then. */
+/** Returns a function that calls after a while, once for all calls until then. */
 export function useCalm(call: () => void): (ms: number) => void {
   const newest = useRef(call);
   newest.current = call;

@@ -2,17 +2,17 @@
 
 const { dataset } = document.documentElement;
 
-/** Whether the relay keeps accounts of its own. */
+/** The relay keeps accounts of its own. */
 export const hasAccounts = dataset["auth"] === "accounts";
-/** Whether this is the portal: one key, behind a link, perhaps in a frame, where nothing can be stored. */
+/** This is the portal: one key, behind a link, perhaps in a frame, where nothing can be stored. */
 export const isPortal = dataset["auth"] === "portal";
-/** Whether links to a portal can be made. */
+/** Links to a portal can be made. */
 export const hasPortal = dataset["portal"] === "yes";
 export const isFirstRun = dataset["firstRun"] === "yes";
 export const product = dataset["product"] ?? "Relaybox";
 /** The address of the product's picture. */
 export const logo = dataset["logo"];
-/** What the relay sends as `User-Agent`. */
+/** The `User-Agent` that the relay sends. */
 export const userAgent = dataset["agent"] ?? "Relay";
 /** Headers that it sends a second time: the other name, and the header that is repeated. */
 export const repeatedHeaders = Object.entries(JSON.parse(dataset["repeated"] ?? "{}") as Record<string, string>);

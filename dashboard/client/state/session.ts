@@ -177,14 +177,14 @@ function takeLink(): "taken" | "expired" | "none" {
   // A fresh link for what is open: who is at work goes on where they are.
   if (keyId !== undefined && token.now?.keys[0] === keyId) stay();
   else openAt(keyId === undefined ? [] : ["k", keyId, "overview"]);
-  // Whether it has expired is for the relay to say: its clock may not be the browser's.
+  // The relay decides whether it has expired: its clock may not be the browser's.
   if (read === undefined || keyId === undefined) return "expired";
   // There is nothing to renew it with.
   token.set({ ...read, renewAt: read.expiresAt });
   return "taken";
 }
 
-/** Opens the portal with the link in the address, now and whenever a page around it puts a fresh one there. */
+/** Opens the portal with the link in the address, now and whenever the page that frames it puts a fresh one there. */
 function beginPortal(): void {
   const take = (first: boolean): void => {
     const found = takeLink();

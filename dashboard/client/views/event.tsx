@@ -116,7 +116,7 @@ const Shown = ({ keyId, answer: { data: event, meta, text }, again, error, curso
 };
 
 const FIRST = ["failed", "pending"];
-/** What somebody looks for comes first. */
+/** Puts first what people come for. */
 const failedFirst = (all: readonly Delivery[]): readonly Delivery[] => [
   ...FIRST.flatMap((status) => all.filter((one) => one.status === status)),
   ...all.filter(({ status }) => !FIRST.includes(status)),

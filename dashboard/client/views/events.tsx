@@ -120,7 +120,7 @@ function useEvents(keyId: string, query: Query, asks: Readonly<Record<string, st
     setFresh((arrived.current = change(arrived.current)));
   const [changed, setChanged] = useState<ReadonlyMap<string, EventStatus>>(new Map());
   useEffect(() => {
-    // What came while the list was on its way may not be in it.
+    // The list may lack what came while it was on its way.
     changeFresh((before) => before.filter(({ read }) => read >= (data?.read ?? 0)));
     setChanged(new Map());
   }, [data]);
@@ -151,7 +151,7 @@ function useEvents(keyId: string, query: Query, asks: Readonly<Record<string, st
   return { load, rows, statusOf: (one) => changed.get(one.id) ?? one.status };
 }
 
-/** When the list is read again because of what the stream told, ms: once for all of it. */
+/** When the list is read again because of a message of the stream, ms: once for all of it. */
 const CALM_MS = 2_000;
 
 /** Returns what names the only receiver of an event, or says how many there are. */

@@ -1,27 +1,24 @@
 // How every view looks: at 360 and 1280 px, dark and light, judged by axe and kept as pictures; and how soon it is there.
-import { describe, expect, it, vi } from "vitest";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
+import { expect, vi } from "vitest";
+import type { Receiver } from "../support/receiver.ts";
+import type { TestRelay } from "../support/relay.ts";
+import { judge, picture } from "./browser.ts";
+import { stage } from "./stage.ts";
 
 const EVENTS = Number(process.env["EVENTS"] ?? 100_000);
-let relay: TestRelay;
-let receiver: Receiver;
+const receiver = {
+  script: ({ path }: { readonly path: string }) =>
+    path.startsWith("/bank")
+      ? ({ do: "reply", status: 502, body: '{"error":"upstream is <down>"}' } as const)
+      : ({ do: "reply", status: 200, body: '{"ok":true}' } as const),
+};
 let views: readonly (readonly [name: string, view: string, heading: string | RegExp])[] = [];
 
-const browser = useLoggedIn(async (kept) => {
-  receiver = kept.use(
-    await startReceiver({
-      script: ({ path }) =>
-        path.startsWith("/bank")
-          ? { do: "reply", status: 502, body: '{"error":"upstream is <down>"}' }
-          : { do: "reply", status: 200, body: '{"ok":true}' },
-    }),
-  );
-  relay = kept.use(await startRelay());
+/** Fills a key with something for every view. */
+async function prepare(relay: TestRelay, { url }: Receiver): Promise<void> {
   const subscribe = async (path: string, events: readonly string[], more: object) =>
-    (await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(path), events, ...more } })).json
-      .data.id as string;
+    (await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: url(path), events, ...more } })).json.data
+      .id as string;
   await subscribe("/shop/orders/webhooks/incoming", ["deposit:paid"], { description: "Shop" });
   const bank = await subscribe("/bank", ["withdraw:*", "account:*"], {
     description: "Bank",
@@ -57,40 +54,39 @@ const browser = useLoggedIn(async (kept) => {
     ["keys", "keys", "API keys"],
     ["nothing", "k/key_1/nothing", "Nothing here"],
   ];
-  return relay;
-});
+}
 
-describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ?? "in Chromium"})`, () => {
-  it.each([1280, 360])("is in order at %i px, light and dark", async (width) => {
-    await using screen = await browser.open({ width, scheme: "light" });
-    const { page, complaints } = screen;
-    /** A scheme changes colours and nothing else: all else is judged once. */
-    const judge = async (name: string, whole = true): Promise<void> => {
-      const inOrder = (rules?: readonly string[]): Promise<void> =>
-        expectAccessible(page, rules).catch((error: unknown) => {
-          throw new Error(name, { cause: error });
-        });
-      await inOrder();
-      await picture(page, `${name}-${width}-light`, whole);
-      await page.emulateMedia({ colorScheme: "dark" });
-      await inOrder(["color-contrast"]);
-      await picture(page, `${name}-${width}-dark`, whole);
-      await page.emulateMedia({ colorScheme: "light" });
-    };
-    for (const [name, view, heading] of views) {
-      await screen.go(view, heading);
-      await expect.poll(() => page.locator(".skeleton").count()).toBe(0);
-      if (name === "overview" || name === "relay") await page.locator(".plot canvas").nth(3).waitFor();
-      await judge(name);
-    }
-    await screen.go("k/key_1/subscriptions", "Subscriptions");
-    await page.getByRole("button", { name: "Create subscription" }).first().click();
-    await page.getByRole("heading", { name: "Create a subscription" }).waitFor();
-    await judge("create", false);
-    expect(complaints).toEqual([]);
-  });
+stage("every view", { receiver, prepare }, (it) => {
+  for (const width of [1280, 360])
+    it(`is in order at ${width} px, light and dark`, async ({ open }) => {
+      const { page, go, complaints } = await open({ width, scheme: "light" });
+      /** A scheme changes colours and nothing else: all else is judged once. */
+      const judged = async (name: string, whole = true): Promise<void> => {
+        const inOrder = (rules?: readonly string[]): Promise<void> =>
+          judge(page, rules).catch((error: unknown) => {
+            throw new Error(name, { cause: error });
+          });
+        await inOrder();
+        await picture(page, `${name}-${width}-light`, whole);
+        await page.emulateMedia({ colorScheme: "dark" });
+        await inOrder(["color-contrast"]);
+        await picture(page, `${name}-${width}-dark`, whole);
+        await page.emulateMedia({ colorScheme: "light" });
+      };
+      for (const [name, view, heading] of views) {
+        await go(view, heading);
+        await expect.poll(() => page.locator(".skeleton").count()).toBe(0);
+        if (name === "overview" || name === "relay") await page.locator(".plot canvas").nth(3).waitFor();
+        await judged(name);
+      }
+      await go("k/key_1/subscriptions", "Subscriptions");
+      await page.getByRole("button", { name: "Create subscription" }).first().click();
+      await page.getByRole("heading", { name: "Create a subscription" }).waitFor();
+      await judged("create", false);
+      expect(complaints).toEqual([]);
+    });
 
-  it("is there about as soon with 100,000 events stored as with thirty", async () => {
+  it("is there about as soon with 100,000 events stored as with thirty", async ({ relay, open }) => {
     const batch = Array.from({ length: 1_000 }, (_, i) => ({ type: "deposit:paid", keyId: "key_many", data: { i } }));
     const text = JSON.stringify(batch);
     for (let i = 0; i < EVENTS / batch.length; i += 4)
@@ -98,24 +94,24 @@ describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ??
     await relay.publish(JSON.stringify(batch.slice(0, 30).map((event) => ({ ...event, keyId: "key_few" }))));
     /** Cold, as somebody sees it who was never here: the first paint, the view with its rows, and the overview. */
     const look = async (key: string, accepted: string) => {
-      await using screen = await browser.open();
-      const { page } = screen;
+      await using screen = await open();
+      const { page, go } = screen;
       const painted = async (): Promise<number> =>
         (await page.evaluate(
           "new Promise((done) => new PerformanceObserver((list) => done(list.getEntriesByName('first-contentful-paint')[0].startTime)).observe({ type: 'paint', buffered: true }))",
         )) as number;
       const began = performance.now();
-      await screen.go(`k/${key}/events`, "Events");
+      await go(`k/${key}/events`, "Events");
       await page.locator("tbody tr").nth(24).waitFor();
       const whole = performance.now() - began;
       const first = await painted();
-      await screen.go(`k/${key}/overview`, "Overview");
+      await go(`k/${key}/overview`, "Overview");
       await page.reload();
       await page.getByText(`Events accepted${accepted}`).waitFor();
       return { whole, first, overview: await painted() };
     };
     await look("key_few", "30");
-    /** What took much longer. A busy machine may have held up one look: then both are taken again. */
+    /** Names what took much longer. A busy machine may have held up one look: then both are taken again. */
     const later = async () => {
       const [few, many] = [await look("key_few", "30"), await look("key_many", EVENTS.toLocaleString("en"))];
       return (["whole", "first", "overview"] as const).filter((name) => many[name] >= few[name] * 4 + 1_000);
