@@ -163,7 +163,7 @@ export const KeyForm = () => {
   });
   return (
     <Form submit={form.run}>
-      <Field label="Key id" {...form.of("id")} placeholder="key_1" error={(form.error as Error | undefined)?.message} />
+      <Field {...form.of("id", "Key id")} placeholder="key_1" error={(form.error as Error | undefined)?.message} />
       <Submit text="Open" class="" busy={form.busy} />
     </Form>
   );

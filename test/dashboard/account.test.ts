@@ -71,10 +71,10 @@ alone("the way in", (it) => {
   });
 
   it("turns a second factor on with a QR code, asks for it at login, and for a fresh one before a secret is rotated", async (start) => {
-    const { page, go, relay, receiver, screen } = await start();
-    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    const { page, go, relay, screen, subscribe } = await start();
+    const { id: sub } = await subscribe("/", {}, "key_1");
 
-    await go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    await go(`k/key_1/subscriptions/${sub}`, /127/);
     await press(page, "Rotate secret", "Rotate");
     await page.getByText("your account has none yet").waitFor();
     await page.getByRole("button", { name: "Set one up" }).click();
@@ -100,7 +100,7 @@ alone("the way in", (it) => {
     await page.getByRole("heading", { name: "Log in" }).waitFor();
     await logIn(relay, screen, recovery[0]);
     // Logging in with two factors is fresh enough: no dialog comes between.
-    await go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    await go(`k/key_1/subscriptions/${sub}`, /127/);
     await press(page, "Rotate secret", "Rotate");
     await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
     expect(await page.locator(".secret code").innerText()).toMatch(/^whsec_/);
@@ -109,11 +109,11 @@ alone("the way in", (it) => {
   });
 
   it("asks for the second factor when the last one is too old, and goes on by itself", async (start) => {
-    const { page, go, relay, receiver, screen, ahead } = await start({ stepUp: { maxAgeMs: 120_000 } });
+    const { page, go, screen, subscribe, ahead } = await start({ stepUp: { maxAgeMs: 120_000 } });
     // The relay's clock goes ahead of the browser's by as much as the second factor has to age.
-    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    const { id: sub } = await subscribe("/", {}, "key_1");
     const recovery = await secondFactor(screen);
-    await go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    await go(`k/key_1/subscriptions/${sub}`, /127/);
     ahead(125_000);
     await press(page, "Rotate secret", "Rotate");
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
@@ -126,9 +126,8 @@ alone("the way in", (it) => {
   });
 
   it("asks for the second factor once, for the view that is open and not for an action that was left", async (start) => {
-    const { page, go, limited, relay, receiver, screen, ahead } = await start();
-    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
-    const { id } = made.json.data;
+    const { page, go, limited, screen, subscribe, ahead } = await start();
+    const { id } = await subscribe("/", {}, "key_1");
     const recovery = await secondFactor(screen);
 
     ahead(305_000);

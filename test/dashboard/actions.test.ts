@@ -167,12 +167,11 @@ alone("bad luck", (it) => {
   });
 
   it("a browser whose clock is behind counts the hours of the relay", async (start) => {
-    const { page, go, relay, receiver } = await start(
+    const { page, go, relay, receiver, subscribe } = await start(
       { health: false },
       { receiver: { script: () => ({ do: "reply", status: 500 }) } },
     );
-    const body = { url: receiver.url(), events: ["*"], retry: { attempts: 1 } };
-    await relay.call("POST", "/api-keys/key_1/webhooks", { body });
+    await subscribe("/", { retry: { attempts: 1 } }, "key_1");
     await page.addInitScript(clockBy(-3 * HOUR));
     await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 });
     await receiver.waitFor(1);

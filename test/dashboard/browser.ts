@@ -88,6 +88,7 @@ export function useBrowser(): {
           await page.getByRole("heading", { level: 1, name: heading }).waitFor();
         },
         async [Symbol.asyncDispose]() {
+          if (page.isClosed()) return;
           // A request that a test has taken over may be under way still.
           await page.unrouteAll({ behavior: "ignoreErrors" });
           await context.close();

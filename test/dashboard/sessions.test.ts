@@ -185,10 +185,9 @@ async function next({ page }: Pick<Screen, "page">): Promise<void> {
 
 alone("the next person", (it) => {
   it("does not do what the one before was told to wait with", async (start) => {
-    const { page, go, relay, receiver, screen } = await start();
-    const body = { url: receiver.url("/"), events: ["*"] };
-    await relay.call("POST", "/api-keys/key_1/webhooks", { body });
-    const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data;
+    const { page, go, relay, subscribe, publish, screen } = await start();
+    await subscribe("/", {}, "key_1");
+    const id = await publish(undefined, { keyId: "key_1" });
     await addGrace(relay, ["key_1"]);
     await go(`k/key_1/events/${id}`, "deposit:paid");
     let asked = 0;
@@ -207,9 +206,8 @@ alone("the next person", (it) => {
   });
 
   it("sees neither the key, the subscriptions nor the title of the one before", async (start) => {
-    const { page, go, relay, receiver } = await start();
-    const body = { url: receiver.url("/"), events: ["*"], description: "Only for Ada" };
-    const { id } = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data;
+    const { page, go, relay, subscribe } = await start();
+    const { id } = await subscribe("/", { description: "Only for Ada" }, "key_1");
     await addGrace(relay, ["key_2"]);
     await go(`k/key_1/subscriptions/${id}`, "Only for Ada");
     const late = await held(page, "GET", "/api-keys/key_1/stats");
@@ -247,9 +245,8 @@ alone("the next person", (it) => {
   });
 
   it("has nothing of a second factor that is confirmed late; a question that is open by then goes with it", async (start) => {
-    const { page, go, relay, receiver, screen, ahead } = await start();
-    const body = { url: receiver.url("/"), events: ["*"] };
-    const { id } = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data;
+    const { page, go, relay, subscribe, screen, ahead } = await start();
+    const { id } = await subscribe("/", {}, "key_1");
     const recovery = await secondFactor(screen);
     await go(`k/key_1/subscriptions/${id}`, /127/);
     ahead(305_000);

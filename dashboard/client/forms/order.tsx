@@ -1,7 +1,7 @@
 /** Shows the order of a subscription: what waits for its turn, and what holds it up, with a button to skip that. */
 import type { ComponentChildren } from "preact";
 import { ask, path } from "../state/api.ts";
-import { type Bound, Field, Select } from "../kit/fields.tsx";
+import { type Bind, Field, Select } from "../kit/fields.tsx";
 import { Button, Card, link, notice, problem, showToast, useAction, When } from "../kit/elements.tsx";
 import { useAsk } from "../state/load.ts";
 import { count } from "../state/format.ts";
@@ -27,19 +27,16 @@ export const orderOf = (order: string, orderBy: string): Readonly<Record<(typeof
     ? { ordered: undefined, orderBy: undefined, onFailed: undefined }
     : { ordered: true, orderBy: readPath(orderBy), onFailed: order };
 
-type OrderBind = (name: "order" | "orderBy") => Bound;
-
-export const orderFields = (bind: OrderBind): readonly ComponentChildren[] => [
+/** @param order the value of the form's list */
+export const orderFields = (bind: Bind<"order" | "orderBy">, order: string): readonly ComponentChildren[] => [
   <Select
-    label="Order"
-    {...bind("order")}
+    {...bind("order", "Order")}
     options={ORDERS}
     hint="In order, a delivery goes when the one before it is delivered or failed."
   />,
-  bind("order").value !== "none" && (
+  order !== "none" && (
     <Field
-      label="In order for each"
-      {...bind("orderBy")}
+      {...bind("orderBy", "In order for each")}
       optional
       hint={["A path, such as ", <code>data.account</code>, ". Empty: one order for all."]}
     />

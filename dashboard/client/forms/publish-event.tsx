@@ -52,8 +52,7 @@ const PublishEvent = ({ keyId, close }: KeyDialogProps) => {
         in the audit.
       </p>
       <Field
-        label="Type"
-        {...form.of("type")}
+        {...form.of("type", "Type")}
         offers={types.map(({ name }) => name)}
         placeholder="deposit:paid"
         maxLength={128}
@@ -63,15 +62,13 @@ const PublishEvent = ({ keyId, close }: KeyDialogProps) => {
         <EventTypeText name={type} key={type} use={(example) => form.set({ data: JSON.stringify(example, null, 2) })} />
       )}
       <Field
-        label="Data"
-        {...form.of("data")}
+        {...form.of("data", "Data")}
         lines={8}
         placeholder={'{"amount": "12.50"}'}
         hint="JSON. Receivers get it byte for byte."
       />
       <Field
-        label="Event id"
-        {...form.of("id")}
+        {...form.of("id", "Event id")}
         optional
         maxLength={128}
         hint="Your own, unique on this key. The relay makes one when it is left out."

@@ -76,8 +76,8 @@ export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
           Deliveries to <strong>{where}</strong> that failed are replayed, oldest first. Receivers know repeated events
           by their id.
         </p>
-        <Select label="Events accepted in" {...form.of("period")} options={PERIODS} />
-        <Field label="Deliveries a second" {...form.of("perSecond")} inputMode="decimal" />
+        <Select {...form.of("period", "Events accepted in")} options={PERIODS} />
+        <Field {...form.of("perSecond", "Deliveries a second")} inputMode="decimal" />
         {problem(form.error)}
         {counted !== undefined && <div role="status">{notice("info", <p>{countText(counted)}</p>)}</div>}
         <div class="row end">

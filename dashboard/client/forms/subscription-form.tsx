@@ -3,7 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
 import { FormDialog } from "../kit/dialog.tsx";
 import { EventNames } from "../kit/event-types-input.tsx";
-import { below, type Bound, Field, milliseconds, numeric, Select, useForm } from "../kit/fields.tsx";
+import { below, type Bind, Field, milliseconds, numeric, Select, useForm } from "../kit/fields.tsx";
 import { filterText, readFilter } from "./testers.tsx";
 import { Button, notice, showToast } from "../kit/elements.tsx";
 import { useAsk } from "../state/load.ts";
@@ -131,8 +131,7 @@ export const SubscriptionForm = (props: FormProps) => {
       yes={one === undefined ? "Create" : "Save"}
     >
       <Field
-        label="URL"
-        {...of("url")}
+        {...of("url", "URL")}
         type="url"
         inputMode="url"
         focus
@@ -142,8 +141,7 @@ export const SubscriptionForm = (props: FormProps) => {
         notice("warn", "At another origin the stored header values are dropped. Enter them again, or remove them.")}
       <EventNames chosen={events} change={setEvents} error={form.wrong("events")} />
       <Field
-        label="Filter"
-        {...of("filter")}
+        {...of("filter", "Filter")}
         optional
         lines={3}
         hint={[
@@ -154,14 +152,13 @@ export const SubscriptionForm = (props: FormProps) => {
       />
       {transforms.length > 0 && (
         <Select
-          label="Transform"
-          {...of("transform")}
+          {...of("transform", "Transform")}
           options={[["", "none: the event as it is"], ...transforms.map((name) => [name, name] as const)]}
           hint="Makes the body of each delivery. The operator of the relay writes them."
         />
       )}
-      {orderFields(of)}
-      <Field label="Description" {...of("description")} optional maxLength={1_000} />
+      {orderFields(of, texts.order)}
+      <Field {...of("description", "Description")} optional maxLength={1_000} />
       <HeadersInput lines={headers} change={setHeaders} error={form.wrong("headers")} />
       <details open={tuned}>
         <summary>Rate limit, time-out and retries</summary>
@@ -172,9 +169,9 @@ export const SubscriptionForm = (props: FormProps) => {
 };
 
 /** Returns the fields of how fast and how often deliveries are tried. */
-const pace = (of: (name: keyof Texts) => Bound) => {
+const pace = (of: Bind<keyof Texts>) => {
   const number = (name: keyof Texts, label: string, hint?: string, inputMode: "decimal" | "numeric" = "decimal") => (
-    <Field label={label} {...of(name)} inputMode={inputMode} optional hint={hint} />
+    <Field {...of(name, label)} inputMode={inputMode} optional hint={hint} />
   );
   const each = "Each node of the relay applies it by itself. Empty: as fast as you answer.";
   return [
@@ -185,8 +182,7 @@ const pace = (of: (name: keyof Texts) => Bound) => {
     number("retry.factor", "Factor from one wait to the next"),
     number("retry.maxDelayMs", "Longest wait in seconds"),
     <Field
-      label="Or the waits themselves, in seconds"
-      {...of("retry.delaysMs")}
+      {...of("retry.delaysMs", "Or the waits themselves, in seconds")}
       optional
       hint="1 to 4, such as 5, 300, 1800, 7200: instead of the four fields above."
     />,

@@ -46,11 +46,10 @@ const Tester = ({ keyId, form, what = "", children, yes, doing, offer }: TesterP
   });
   return (
     <Form submit={form.run}>
-      <Field label={`Event id${what}`} {...form.of("eventId")} maxLength={128} />
+      <Field {...form.of("eventId", `Event id${what}`)} maxLength={128} />
       {newest.length > 0 && (
         <Choice
-          label={`Newest events${what}`}
-          {...form.of("eventId")}
+          {...form.of("eventId", `Newest events${what}`)}
           options={newest.map(({ id, type }) => [id, `${type} …${id.slice(-4)}`] as const)}
         />
       )}
@@ -143,8 +142,7 @@ export const FilterTest = ({ keyId, one }: TestProps) => {
       <p>Shows whether an event matches, and which conditions decide. Nothing is sent or changed.</p>
       <Tester keyId={keyId} form={form} yes="Test" doing="Testing…" offer="Offer the newest events">
         <Field
-          label="Filter to test"
-          {...form.of("filter")}
+          {...form.of("filter", "Filter to test")}
           lines={4}
           optional
           hint="As it is stored. Change it here to try another one."
@@ -222,8 +220,7 @@ export const TestEvent = ({ keyId, id }: OneProps) => {
         It counts neither for health nor for statistics.
       </p>
       <Select
-        label="Type of the test event"
-        {...form.of("type")}
+        {...form.of("type", "Type of the test event")}
         options={[PING, ...offered].map((name) => [name, name] as const)}
         load={load}
       />

@@ -154,14 +154,15 @@ function errorOf(error: unknown, name: string): string | undefined {
   return found.length === 0 ? undefined : found.map(({ message }) => message).join("; ");
 }
 
-/** The props that bind a field to a text. */
-export type Bound = Pick<FieldProps, "value" | "change" | "error">;
+/** The props of a field that is bound to a text. */
+type Bound = Pick<FieldProps, "label" | "value" | "change" | "error">;
+/** Binds a field to one of the texts. */
+export type Bind<K extends string> = (name: K, label: string) => Bound;
 
 export interface FormState<K extends string, T extends readonly unknown[] = []> extends Action<T> {
   readonly texts: Readonly<Record<K, string>>;
   readonly set: (texts: Partial<Readonly<Record<K, string>>>) => void;
-  /** Binds a field to one of the texts. */
-  readonly of: (name: K) => Bound;
+  readonly of: Bind<K>;
   /** Returns what is wrong with a field that is no text. */
   readonly wrong: (name: string) => string | undefined;
 }
@@ -178,11 +179,9 @@ export function useForm<K extends string, T extends readonly unknown[] = []>(
   const action = useAction<T>((wanted, ...what) => send(texts, wanted, ...what));
   const set = (some: object): void => setTexts((before) => ({ ...before, ...some }));
   const wrong = (name: string): string | undefined => errorOf(action.error, name);
-  const of = (name: K): Bound => ({
-    value: texts[name],
-    change: (text) => set({ [name]: text }),
-    error: wrong(name),
-  });
+  const of: Bind<K> = (name, label) => {
+    return { label, value: texts[name], change: (text) => set({ [name]: text }), error: wrong(name) };
+  };
   return { ...action, texts, set, of, wrong };
 }
 

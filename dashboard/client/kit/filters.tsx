@@ -215,8 +215,7 @@ const Naming = ({ query, keyId, close }: NamingProps) => {
   return (
     <FormDialog title="Save this filter" close={close} form={form} yes="Save">
       <Field
-        label="Name"
-        {...form.of("name")}
+        {...form.of("name", "Name")}
         maxLength={60}
         focus
         hint="It is kept in this browser. A filter of the same name is replaced."

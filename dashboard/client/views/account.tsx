@@ -53,8 +53,8 @@ const Begin = ({ on, begun }: { readonly on: boolean; readonly begun: (uri: stri
         : "A code from an authenticator app, in addition to the password. Rotating a secret needs it."}
     </p>,
     <SentForm form={form} yes={on ? "Change the second factor" : "Set up a second factor"}>
-      <Field label="Password" {...form.of("password")} type="password" autocomplete="current-password" />
-      {on && <Field label="Present code" {...form.of("code")} {...CODE} />}
+      <Field {...form.of("password", "Password")} type="password" autocomplete="current-password" />
+      {on && <Field {...form.of("code", "Present code")} {...CODE} />}
     </SentForm>,
   ];
 };
@@ -80,7 +80,7 @@ const Confirm = ({ uri, confirmed }: { readonly uri: string; readonly confirmed:
       <li>Then enter the code that it shows.</li>
     </ol>,
     <SentForm form={form} yes="Turn it on">
-      <Field label="Code" {...form.of("code")} focus {...CODE} />
+      <Field {...form.of("code", "Code")} focus {...CODE} />
     </SentForm>,
   ];
 };

@@ -149,8 +149,7 @@ const SendTo = ({ keyId, event, again }: SendToProps) => {
     <Card id="send-to" title="Send it to another subscription">
       <Form submit={() => form.run(undefined, "send")}>
         <Select
-          label="Subscription"
-          {...form.of("subscriptionId")}
+          {...form.of("subscriptionId", "Subscription")}
           options={[["", "Choose…"], ...others.map((one) => [one.id, nameOf(one)] as const)]}
           hint="One whose event names match: it did not exist, or did not want this event, when it was accepted. A filter does not keep it back now."
         />

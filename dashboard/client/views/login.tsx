@@ -47,8 +47,7 @@ export const Setup = () => {
       <p>There is no account yet. Make the first one: it owns every API key.</p>
       <SentForm form={form} yes="Make the account">
         <Field
-          label="Set-up code"
-          {...form.of("code")}
+          {...form.of("code", "Set-up code")}
           focus
           hint={[
             "On the terminal where the relay was started, and in the file ",
@@ -56,10 +55,9 @@ export const Setup = () => {
             " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
           ]}
         />
-        <Field label="Username" {...form.of("username")} autocomplete="username" />
+        <Field {...form.of("username", "Username")} autocomplete="username" />
         <Field
-          label="Password"
-          {...form.of("password")}
+          {...form.of("password", "Password")}
           type="password"
           autocomplete="new-password"
           hint="At least 12 characters. A sentence that only you would write is a good one."
@@ -99,12 +97,11 @@ const LoginForm = () => {
   });
   return (
     <SentForm form={form} yes="Log in">
-      <Field label="Username" {...form.of("username")} autocomplete="username" focus />
-      <Field label="Password" {...form.of("password")} type="password" autocomplete="current-password" />
+      <Field {...form.of("username", "Username")} autocomplete="username" focus />
+      <Field {...form.of("password", "Password")} type="password" autocomplete="current-password" />
       {wanted && (
         <Field
-          label="Code of your second factor"
-          {...form.of("code")}
+          {...form.of("code", "Code of your second factor")}
           focus
           hint="Six digits from your authenticator app, or one of your recovery codes."
           {...CODE}
@@ -123,8 +120,7 @@ const PasteForm = () => {
     </p>,
     <SentForm form={form} yes="Go on">
       <Field
-        label="Access token"
-        {...form.of("text")}
+        {...form.of("text", "Access token")}
         type="password"
         focus
         hint="A JWT: three parts with dots between them."
@@ -168,7 +164,7 @@ const Ask = ({ close }: { readonly close: () => void }) => {
   if (hasAccounts && token.now?.amr.includes("mfa") !== true) return <NoFactor close={close} />;
   return (
     <FormDialog title="Confirm that it is you" close={close} form={form} yes="Confirm">
-      <Field {...form.of("code")} focus {...FIELD} />
+      <Field {...form.of("code", FIELD.label)} focus {...FIELD} />
     </FormDialog>
   );
 };

@@ -227,8 +227,8 @@ const PortalLink = ({ keyId, close }: KeyDialogProps) => {
     <Dialog title="A link for your customer" close={close}>
       <Form submit={() => form.run(undefined, "make")}>
         <p>It opens a page with this key alone. Your customer needs no account.</p>
-        <Select label="The customer may" {...form.of("access")} options={ACCESS} />
-        <Select label="It opens for" {...form.of("lasts")} options={LASTING} />
+        <Select {...form.of("access", "The customer may")} options={ACCESS} />
+        <Select {...form.of("lasts", "It opens for")} options={LASTING} />
         {made !== undefined &&
           notice(
             "warn",

@@ -109,17 +109,15 @@ const AddUser = ({ close, done }: DoneProps) => {
   });
   return (
     <FormDialog title="Add a user" close={close} form={form} yes="Add the user">
-      <Field label="Username" {...form.of("username")} focus />
+      <Field {...form.of("username", "Username")} focus />
       <Field
-        label="API keys"
-        {...form.of("keys")}
+        {...form.of("keys", "API keys")}
         optional
         hint="Their ids, with blanks between. Empty: every key, and the relay itself."
       />
-      <Select label="May" {...form.of("access")} options={ACCESS} />
+      <Select {...form.of("access", "May")} options={ACCESS} />
       <Field
-        label="Password"
-        {...form.of("password")}
+        {...form.of("password", "Password")}
         type="password"
         autocomplete="new-password"
         optional
@@ -153,8 +151,8 @@ const ResetUser = ({ one: { username, access, totp }, close, done }: UserProps) 
   const { what } = form.texts;
   return (
     <FormDialog title={`Change ${username}`} close={close} form={form} yes="Change it">
-      <Select label="Change" {...form.of("what")} options={CHANGES.filter(([name]) => totp || name !== "totp")} />
-      {what === "access" && <Select label="May" {...form.of("next")} options={ACCESS} />}
+      <Select {...form.of("what", "Change")} options={CHANGES.filter(([name]) => totp || name !== "totp")} />
+      {what === "access" && <Select {...form.of("next", "May")} options={ACCESS} />}
       {what === "password" && <p>A new password is made, and shown once. The old one ends now.</p>}
       {what === "totp" && <p>A login then needs the password alone, until the user sets a new one up.</p>}
       <p class="quiet">All sessions of the user end.</p>
