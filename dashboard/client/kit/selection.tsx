@@ -21,66 +21,27 @@ interface Result extends Selectable {
 /** The most that one request takes. */
 const MOST = 100;
 
-interface Selection {
-  /** The first cell of a row with its checkbox. */
-  pick(one: Selectable, cell: ComponentChildren): VNode;
-  /** The row of buttons over the list. */
-  bar(again: () => void): VNode | false;
-}
-
-/** @param all every row that is shown */
-export function useSelection(keyId: string, all: readonly Selectable[]): Selection {
-  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
-  const shown = all.filter(({ eventId }) => picked.has(eventId));
-  const toggle = ({ eventId }: Selectable): void => {
-    const next = new Set(picked);
-    if (!next.delete(eventId)) next.add(eventId);
-    setPicked(next);
-  };
-  return {
-    pick: (one, cell) =>
-      !may("change") ? (
-        <span>{cell}</span>
-      ) : (
-        <span class="pick">
-          <input
-            type="checkbox"
-            aria-label={`Select ${one.eventId}`}
-            checked={picked.has(one.eventId)}
-            onChange={() => toggle(one)}
-          />
-          {cell}
-        </span>
-      ),
-    bar: (again) =>
-      may("change") && (
-        <Bar
-          keyId={keyId}
-          shown={shown}
-          whole={all.length > 0 && shown.length === all.length}
-          pickAll={(on) => setPicked(new Set(on ? all.slice(0, MOST).map(({ eventId }) => eventId) : []))}
-          again={again}
-        />
-      ),
-  };
-}
-
-interface BarProps {
-  readonly keyId: string;
-  readonly shown: readonly Selectable[];
-  readonly whole: boolean;
-  readonly pickAll: (on: boolean) => void;
-  readonly again: () => void;
-}
-
 const ACTIONS = [
   ["replay", "Replay", "replayed"],
   ["attempt", "Try now", "tried now"],
   ["cancel", "Cancel", "cancelled"],
 ] as const;
 
-const Bar = ({ keyId, shown, whole, pickAll, again }: BarProps) => {
+/**
+ * Returns what puts a checkbox into the first cell of a row, and the buttons over the list, for those who may use them.
+ * @param all every row that is shown
+ */
+export function useSelection(keyId: string, all: readonly Selectable[], again: () => void) {
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [done, setDone] = useState<Omit<OutcomeProps, "close"> | undefined>(undefined);
+  const shown = all.filter(({ eventId }) => picked.has(eventId));
+  const whole = all.length > 0 && shown.length === all.length;
+  const pickAll = (on: boolean): void => setPicked(new Set(on ? all.slice(0, MOST).map(({ eventId }) => eventId) : []));
+  const toggle = (eventId: string): void => {
+    const next = new Set(picked);
+    if (!next.delete(eventId)) next.add(eventId);
+    setPicked(next);
+  };
   const { run, busy, error } = useAction(async (_, action: string, words: string) => {
     setDone(undefined);
     const body = { action, deliveries: shown.map(({ eventId, subscriptionId }) => ({ eventId, subscriptionId })) };
@@ -89,11 +50,20 @@ const Bar = ({ keyId, shown, whole, pickAll, again }: BarProps) => {
     pickAll(false);
     again();
   });
-  return (
+  const box = (label: string, checked: boolean, change: () => void) => (
+    <input type="checkbox" aria-label={label} checked={checked} onChange={change} />
+  );
+  const pick = ({ eventId }: Selectable, cell: ComponentChildren): VNode => (
+    <span class={may("change") ? "pick" : undefined}>
+      {may("change") && box(`Select ${eventId}`, picked.has(eventId), () => toggle(eventId))}
+      {cell}
+    </span>
+  );
+  const bar = may("change") && (
     <div class="selection">
       <div class="row" role="group" aria-label="Selected">
         <label class="pick">
-          <input type="checkbox" checked={whole} onChange={() => pickAll(!whole)} />
+          {box("Select all shown", whole, () => pickAll(!whole))}
           Select all shown
         </label>
         {shown.length > 0 &&
@@ -110,7 +80,8 @@ const Bar = ({ keyId, shown, whole, pickAll, again }: BarProps) => {
       {done !== undefined && <Outcome {...done} close={() => setDone(undefined)} />}
     </div>
   );
-};
+  return { pick, bar };
+}
 
 interface OutcomeProps {
   readonly words: string;

@@ -53,20 +53,15 @@ interface AskOptions {
 }
 
 /** Calls from the API client into the rest of the page: set by the session. */
-export const asked: {
+export const asked = {
   /** Renews the token. Resolves to false when the session has ended. */
-  renew: () => Promise<boolean>;
+  renew: (): Promise<boolean> => Promise.resolve(false),
   /** Asks for a second factor. Resolves to false when it was not given. */
-  stepUp: () => Promise<boolean>;
+  stepUp: (): Promise<boolean> => Promise.resolve(false),
   /** Called when the session has ended. */
-  ended: () => void;
+  ended: (): void => undefined,
   /** Called when something was not read: there was no answer, or the relay could not. */
-  unread: () => void;
-} = {
-  renew: () => Promise.resolve(false),
-  stepUp: () => Promise.resolve(false),
-  ended: () => undefined,
-  unread: () => undefined,
+  unread: (): void => undefined,
 };
 
 /** The refusal that is being waited out. */
@@ -79,7 +74,8 @@ export const MOST_REQUESTS = 3;
 
 const PATIENCE = 4;
 
-const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+/** @throws AbortError when `signal` aborts */
+export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => {
@@ -183,9 +179,16 @@ export function path(
   query: Readonly<Record<string, string | undefined>> = {},
 ): string {
   let i = 0;
-  const full = shape.replaceAll("{}", () => encodeURIComponent(parts[i++] ?? ""));
+  return withQuery(
+    shape.replaceAll("{}", () => encodeURIComponent(parts[i++] ?? "")),
+    query,
+  );
+}
+
+/** Appends a query to an address. Empty values are left out. */
+export function withQuery(address: string, query: Readonly<Record<string, string | undefined>>): string {
   const asks = new URLSearchParams(Object.entries(query).filter((one): one is [string, string] => !!one[1]));
-  return asks.size > 0 ? `${full}?${asks}` : full;
+  return asks.size > 0 ? `${address}?${asks}` : address;
 }
 
 let aheadMs = 0;

@@ -1,5 +1,5 @@
 /** Receives what happens on a key: server-sent events over `fetch`, because they need the token in a header. */
-import { asked, MOST_REQUESTS, refusalOf, relayNow, send, spent, waitOut } from "./api.ts";
+import { asked, MOST_REQUESTS, refusalOf, relayNow, send, spent, wait, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { token } from "./token.ts";
 
@@ -170,14 +170,7 @@ async function renewed(): Promise<boolean> {
   return false;
 }
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+const pause = (ms: number, signal: AbortSignal): Promise<void> => wait(ms, signal).catch(() => undefined);
 
 async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -4,7 +4,7 @@
  */
 import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
-import { spent } from "./api.ts";
+import { spent, withQuery } from "./api.ts";
 import { isPortal } from "./page-facts.ts";
 
 export interface PagePlace {
@@ -48,10 +48,8 @@ addEventListener("hashchange", follow);
 type Query = Readonly<Record<string, string | undefined>>;
 
 /** Returns the address of a view. */
-export function to(parts: readonly string[], query: Query = {}): string {
-  const asks = new URLSearchParams(Object.entries(query).filter((one): one is [string, string] => !!one[1]));
-  return `#/${parts.map(encodeURIComponent).join("/")}${asks.size > 0 ? `?${asks}` : ""}`;
-}
+export const to = (parts: readonly string[], query: Query = {}): string =>
+  withQuery(`#/${parts.map(encodeURIComponent).join("/")}`, query);
 
 export function go(parts: readonly string[], query: Query = {}): void {
   location.hash = to(parts, query);

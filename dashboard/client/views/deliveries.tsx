@@ -42,7 +42,7 @@ export const Deliveries = ({ keyId, id, query: { status, cursor } }: OneProps & 
   const rows = load.data?.data ?? [];
   const menu = useSubscriptionMenu(keyId, sub, () => void loadStats(keyId, "24h").then(again, again));
   const picked = ({ eventId = "" }: Delivery) => ({ eventId, subscriptionId: id });
-  const selection = useSelection(keyId, rows.map(picked));
+  const selection = useSelection(keyId, rows.map(picked), again);
   const replay = may("change") && <Button text="Replay failed…" act={() => setReplaying(true)} />;
   return (
     <PageFrame
@@ -62,7 +62,7 @@ export const Deliveries = ({ keyId, id, query: { status, cursor } }: OneProps & 
         name="Deliveries"
         load={load}
         keyOf={(one) => one.id}
-        bar={selection.bar(again)}
+        bar={selection.bar}
         columns={{
           Event: (one) => selection.pick(picked(one), eventLink(keyId, one.eventId ?? "", true)),
           Type: ({ type }) => (type === undefined ? "–" : typeName(type)),

@@ -27,7 +27,7 @@ export const Events = ({ keyId, query }: ViewProps) => {
   const { load, rows, statusOf } = useEvents(keyId, query, asks);
   const [replaying, setReplaying] = useState(false);
   const picked = ({ id }: RelayEvent) => ({ eventId: id });
-  const selection = useSelection(keyId, rows.map(picked));
+  const selection = useSelection(keyId, rows.map(picked), load.again);
   const goesTo = useReceivers(keyId, rows);
   return (
     <PageFrame
@@ -47,7 +47,7 @@ export const Events = ({ keyId, query }: ViewProps) => {
         load={load}
         rows={rows}
         keyOf={({ id }) => id}
-        bar={selection.bar(load.again)}
+        bar={selection.bar}
         plain
         columns={{
           Event: (one) => selection.pick(picked(one), eventLink(keyId, one.id, true)),

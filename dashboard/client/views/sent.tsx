@@ -11,23 +11,14 @@ import type { Attempt, RelayEvent, Subscription } from "../shapes.ts";
  */
 export function rawData(answer: string): string {
   const mark = ',"data":';
-  const from = answer.indexOf(mark) + mark.length;
+  const rest = answer.slice(answer.indexOf(mark) + mark.length);
   let depth = 0;
-  let quoted = false;
-  for (let i = from; i < answer.length; i++) {
-    const c = answer[i];
-    if (quoted) {
-      if (c === "\\") i++;
-      else if (c === '"') quoted = false;
-      continue;
-    }
-    if (c === '"') quoted = true;
-    else if (c === "{" || c === "[") depth++;
-    else if (c === "}" || c === "]") depth--;
-    else if (c === "," && depth === 0) return answer.slice(from, i);
-    if (depth < 0) return answer.slice(from, i);
+  for (const { 0: token, index } of rest.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]/g)) {
+    if (token === "{" || token === "[") depth++;
+    else if (token === "}" || token === "]") depth--;
+    if (depth < 0 || (depth === 0 && token === ",")) return rest.slice(0, index);
   }
-  return answer.slice(from);
+  return rest;
 }
 
 interface SentProps {
