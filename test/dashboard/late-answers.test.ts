@@ -1,23 +1,21 @@
 // Answers that come late, to views that were left or while others change what is shown: nothing is lost, and nobody is pulled back.
 import { expect } from "vitest";
 import { expectAccessible, held } from "./browser.ts";
-import { fill, press, type Scene, stage } from "./stage.ts";
+import { fill, press, type Scene, stage, typeSubscription } from "./stage.ts";
 
 /** Begins to create a subscription, up to the request. */
-async function create({ page, go, keyId, receiver }: Pick<Scene, "page" | "go" | "keyId" | "receiver">): Promise<void> {
+async function create({ page, go, keyId, receiver }: Scene): Promise<void> {
   await go(`k/${keyId}/subscriptions`, "Subscriptions");
-  await page.getByRole("button", { name: "Create subscription" }).first().click();
-  await page.getByLabel("URL").fill(receiver.url("/left"));
-  await fill(page, { Description: "The shop", "Add an event name or pattern": "deposit:*" });
-  await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await typeSubscription(page, receiver.url("/left"));
+  await fill(page, { Description: "The shop" }, "Create");
 }
 const place = ({ page }: Pick<Scene, "page">): Promise<unknown> => page.evaluate("location.hash");
 
 stage("a view that is left", {}, (it) => {
-  it("leaves the secret of a new subscription above the view that follows", async ({ page, go, receiver, keyId }) => {
+  it("leaves the secret of a new subscription above the view that follows", async (scene) => {
+    const { page, go, keyId } = scene;
     const made = await held(page, "POST", `/api-keys/${keyId}/webhooks`);
-    await create({ page, go, keyId, receiver });
+    await create(scene);
     await made.answered;
     await go(`k/${keyId}/events`, "Events");
     made.release();

@@ -5,10 +5,8 @@ import { type Scene, stage, fill } from "./stage.ts";
 
 const RETRY = { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 };
 
-type Waiting = Pick<Scene, "relay" | "receiver" | "keyId" | "subscribe" | "publish">;
-
 /** A subscription, and events whose first attempt has failed. */
-async function waiting({ relay, receiver, keyId, subscribe, publish }: Waiting, count: number) {
+async function waiting({ relay, receiver, keyId, subscribe, publish }: Scene, count: number) {
   receiver.answer([], 503);
   const { id: sub } = await subscribe("/later", { retry: RETRY, description: "Later" });
   const ids: string[] = [];
@@ -24,8 +22,8 @@ async function waiting({ relay, receiver, keyId, subscribe, publish }: Waiting, 
 
 stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
   it("are tried now, cancelled, and replayed after all", async (scene) => {
-    const { page, go, relay, receiver, keyId, subscribe, publish } = scene;
-    const { ids } = await waiting({ relay, receiver, keyId, subscribe, publish }, 1);
+    const { page, go, receiver, keyId } = scene;
+    const { ids } = await waiting(scene, 1);
     await go(`k/${keyId}/events/${ids[0]}`, "a:b");
     await page.getByText("next attempt in").waitFor();
     await page.getByRole("button", { name: "Try now" }).click();
@@ -41,8 +39,8 @@ stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
   });
 
   it("are not said to be due before the page knows whether the endpoint is paused", async (scene) => {
-    const { page, go, relay, receiver, keyId, subscribe, publish } = scene;
-    const { ids } = await waiting({ relay, receiver, keyId, subscribe, publish }, 1);
+    const { page, go, keyId } = scene;
+    const { ids } = await waiting(scene, 1);
     // A delivery that is due while the circuit breaker pauses its endpoint, which the page learns later.
     const known = Promise.withResolvers<void>();
     await page.route(
@@ -73,8 +71,8 @@ stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
   });
 
   it("are selected, and each says what became of it", async (scene) => {
-    const { page, go, relay, receiver, keyId, subscribe, publish } = scene;
-    const { ids, sub } = await waiting({ relay, receiver, keyId, subscribe, publish }, 3);
+    const { page, go, receiver, keyId } = scene;
+    const { ids, sub } = await waiting(scene, 3);
     await go(`k/${keyId}/events`, "Events");
     for (const id of ids.slice(0, 2)) await page.getByLabel(`Select ${id}`).check();
     await page.getByRole("button", { name: "Cancel (2)" }).click();
@@ -93,8 +91,8 @@ stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
   });
 
   it("are found among the attempts of all events, by their answer", async (scene) => {
-    const { page, go, relay, receiver, keyId, subscribe, publish } = scene;
-    const { ids } = await waiting({ relay, receiver, keyId, subscribe, publish }, 2);
+    const { page, go, keyId } = scene;
+    const { ids } = await waiting(scene, 2);
     await go(`k/${keyId}/attempts?code=503`, "Attempts");
     const rows = page.getByRole("region", { name: "Attempts" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(2);

@@ -4,7 +4,7 @@ import { jwt } from "../../config/index.ts";
 import { type TestRelay } from "../support/relay.ts";
 import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
 import { expectAccessible, fillLogin, held, PASSWORD, type Screen, secondFactor } from "./browser.ts";
-import { addGrace, alone, fill } from "./stage.ts";
+import { addGrace, alone, fill, typeSubscription } from "./stage.ts";
 
 /** Ends the browser's session on the relay; the page learns it with its next request. */
 async function endSession(relay: TestRelay, { page }: Pick<Screen, "page">): Promise<void> {
@@ -18,9 +18,7 @@ alone("a session that ends", (it) => {
   it("keeps what was typed until the same person has logged in again, and stores nothing of it", async (start) => {
     const { page, go, relay, receiver, screen } = await start();
     await go("k/key_1/subscriptions", "Subscriptions");
-    await page.getByRole("button", { name: "Create subscription" }).first().click();
-    await fill(page, { URL: receiver.url("/typed"), "Add an event name or pattern": "deposit:*" });
-    await page.keyboard.press("Enter");
+    await typeSubscription(page, receiver.url("/typed"));
     await page.getByLabel("Description").fill("Typed with care");
     await endSession(relay, screen);
     await page.getByRole("button", { name: "Create", exact: true }).click();
@@ -108,9 +106,7 @@ alone("a session that ends", (it) => {
     await addGrace(relay);
     await go("k/key_1/subscriptions", "Subscriptions");
     const made = await held(page, "POST", "/api-keys/key_1/webhooks");
-    await page.getByRole("button", { name: "Create subscription" }).first().click();
-    await fill(page, { URL: receiver.url("/late"), "Add an event name or pattern": "deposit:*" });
-    await page.keyboard.press("Enter");
+    await typeSubscription(page, receiver.url("/late"));
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await made.answered;
     await go("account", "Account");
@@ -131,9 +127,7 @@ alone("a session that ends", (it) => {
     const { page, go, relay, receiver } = await start();
     await addGrace(relay);
     await go("k/key_1/subscriptions", "Subscriptions");
-    await page.getByRole("button", { name: "Create subscription" }).first().click();
-    await fill(page, { URL: receiver.url("/typed"), "Add an event name or pattern": "deposit:*" });
-    await page.keyboard.press("Enter");
+    await typeSubscription(page, receiver.url("/typed"));
 
     const beside = await page.context().newPage();
     await beside.goto(`${relay.url}/developers`);

@@ -170,3 +170,10 @@ export async function fill(part: Part, texts: Readonly<Record<string, string>>, 
 export async function press(part: Part, ...names: readonly string[]): Promise<void> {
   for (const name of names) await part.getByRole("button", { name, exact: true }).click();
 }
+
+/** Opens the form for a subscription to a URL, of all deposits; it is not sent yet. */
+export async function typeSubscription(page: Page, url: string): Promise<void> {
+  await page.getByRole("button", { name: "Create subscription" }).first().click();
+  await fill(page, { URL: url, "Add an event name or pattern": "deposit:*" });
+  await page.keyboard.press("Enter");
+}
