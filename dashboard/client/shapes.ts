@@ -34,11 +34,9 @@ export type Stats = z.infer<typeof api.keyStats>;
 export type Chart = Omit<Stats, "subscriptions">;
 export type Column = Stats["series"]["accepted"];
 export type Range = Stats["range"];
-/** A subscription and its state. */
 export type Glance = Stats["subscriptions"][number];
 
 export type Attempt = z.infer<typeof api.attempt>;
-/** An attempt with its event and its delivery. */
 export interface FoundAttempt extends Attempt {
   readonly eventId: string;
   readonly type: string;
@@ -69,18 +67,15 @@ export type Replayed = z.infer<typeof api.bulkReplayed>;
 
 /** The settings in the address of a view. */
 export type Query = Readonly<Record<string, string>>;
-/** The API key of a view or a form. */
 export interface OfKey {
   readonly keyId: string;
 }
 export interface ViewProps extends OfKey {
   readonly query: Query;
 }
-/** A view of one subscription or event of a key. */
 export interface OneProps extends OfKey {
   readonly id: string;
 }
-/** A dialog about a key. */
 export interface KeyDialogProps extends OfKey {
   readonly close: () => void;
 }

@@ -18,7 +18,7 @@ interface Result extends Selectable {
   readonly detail?: string;
 }
 
-/** The most that one request takes. */
+/** One request takes no more. */
 const MOST = 100;
 
 const ACTIONS = [

@@ -87,7 +87,5 @@ export function openAt(parts: readonly string[]): void {
 
 /** Replaces the start by the intended view; does nothing when the user has left the start already. */
 export function settleRoute(parts: readonly string[]): void {
-  if (read().parts.length > 0) return;
-  history.replaceState(null, "", to(parts));
-  place.set(read());
+  if (read().parts.length === 0) openAt(parts);
 }
