@@ -30,6 +30,7 @@ export type Secreted = Subscription &
     readonly warnings?: readonly string[] | undefined;
   };
 
+export type ListedKey = z.infer<typeof api.apiKey>;
 export type Stats = z.infer<typeof api.keyStats>;
 export type Chart = Omit<Stats, "subscriptions">;
 export type Column = Stats["series"]["accepted"];

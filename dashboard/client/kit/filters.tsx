@@ -5,7 +5,7 @@ import { Field, Select, useForm } from "./fields.tsx";
 import { knownOf, loadStats, nameOf, useKnown } from "../state/api-keys.ts";
 import { relayNow } from "../state/api.ts";
 import { refine } from "../state/route.ts";
-import { searchNames } from "./search.tsx";
+import { cleared, searchNames } from "./search.tsx";
 import type { KeyDialogProps, OfKey, Query, ViewProps } from "../shapes.ts";
 import { cell, useCell } from "../state/cell.ts";
 import { FormDialog } from "./dialog.tsx";
@@ -20,6 +20,8 @@ const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
   own: ["From … to …", 0],
 };
 
+const MINUTE = 60_000;
+
 /**
  * The address holds times in UTC: it may be opened in another time zone, and an hour that a clock repeats is named once.
  * `datetime-local` values are in the user's own time zone.
@@ -27,14 +29,11 @@ const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
 const iso = (text: string | undefined): string | undefined =>
   text === undefined || Number.isNaN(Date.parse(text)) ? undefined : new Date(text).toISOString();
 
-const padded = (value: number, digits = 2): string => String(value).padStart(digits, "0");
-
 /** `2026-11-23T14:03`, in the user's own time zone. Empty for a text that is no time. */
 function local(text = ""): string {
   const at = new Date(text);
-  if (Number.isNaN(at.getTime())) return "";
-  const day = `${padded(at.getFullYear(), 4)}-${padded(at.getMonth() + 1)}-${padded(at.getDate())}`;
-  return `${day}T${padded(at.getHours())}:${padded(at.getMinutes())}`;
+  const ms = at.getTime() - at.getTimezoneOffset() * MINUTE;
+  return Number.isNaN(ms) ? "" : new Date(ms).toISOString().slice(0, 16);
 }
 
 /** The settings for a time between two, epoch ms. */
@@ -43,8 +42,6 @@ export const spanQuery = (from: number, until: number): Query => ({
   since: new Date(from).toISOString(),
   until: new Date(until).toISOString(),
 });
-
-const MINUTE = 60_000;
 
 /** Rounds to whole minutes, so that the same choice is the same request for a while. */
 export function periodOf({ time = "", since, until }: Query): { readonly since?: string; readonly until?: string } {
@@ -56,9 +53,7 @@ export function periodOf({ time = "", since, until }: Query): { readonly since?:
 const OF_ATTEMPTS = ["sub", "time", "since", "until"] as const;
 const FILTERS = ["status", "type", ...OF_ATTEMPTS] as const;
 /** Undoes all filters. */
-export const NO_FILTER: Readonly<Record<string, undefined>> = Object.fromEntries(
-  FILTERS.map((name) => [name, undefined]),
-);
+export const NO_FILTER = cleared(FILTERS);
 
 interface FiltersProps extends ViewProps {
   /** Empty: the list is of attempts, and has neither statuses nor types. */
@@ -173,8 +168,7 @@ const SavedFilters = ({ keyId, query, names }: SavedFiltersProps) => {
   const chosen = here.find((one) => same(one.query, now));
   const apply = (name: string): void => {
     const wanted = here.find((one) => one.name === name)?.query ?? {};
-    const cleared = Object.fromEntries(names.map((one) => [one, undefined]));
-    refine({ ...cleared, cursor: undefined, ...wanted });
+    refine({ ...cleared(names), cursor: undefined, ...wanted });
   };
   return [
     here.length > 0 && (

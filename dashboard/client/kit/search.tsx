@@ -15,9 +15,10 @@ const OF_ATTEMPTS = ["code", "error", "took"] as const;
 const NAMES = ["id", "text", ...OF_ATTEMPTS] as const;
 /** Settings of a search, of events or of attempts. */
 export const searchNames = (attempts: boolean): readonly string[] => (attempts ? OF_ATTEMPTS : NAMES);
-export const NO_SEARCH: Readonly<Record<string, undefined>> = Object.fromEntries(
-  NAMES.map((name) => [name, undefined]),
-);
+/** Returns the change of the address that takes settings out of it. */
+export const cleared = (names: readonly string[]): Readonly<Record<string, undefined>> =>
+  Object.fromEntries(names.map((name) => [name, undefined]));
+export const NO_SEARCH = cleared(NAMES);
 
 export const isSearch = (query: Query): boolean => NAMES.some((name) => query[name] !== undefined);
 

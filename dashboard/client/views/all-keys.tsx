@@ -7,19 +7,8 @@ import { useAsk, useEvery } from "../state/load.ts";
 import { count, duration, shareOf } from "../state/format.ts";
 import { to } from "../state/route.ts";
 import { KeyForm } from "../shell.tsx";
-import type { OfKey, Query } from "../shapes.ts";
+import type { ListedKey, Query } from "../shapes.ts";
 import { token } from "../state/token.ts";
-
-interface ListedKey {
-  readonly id: string;
-  readonly figures?: {
-    readonly accepted: number;
-    readonly delivered: number;
-    readonly failed: number;
-    readonly attempts: number;
-    readonly p50Ms: number | null;
-  };
-}
 
 const REFRESH_MS = 60_000;
 
@@ -67,5 +56,5 @@ export const AllKeys = () => {
 };
 
 /** A figure that leads to the list of what it counts. */
-const number = (keyId: OfKey["keyId"], value: number | undefined, query: Query) =>
+const number = (keyId: string, value: number | undefined, query: Query) =>
   value === undefined ? "–" : link(to(["k", keyId, "events"], { ...query, time: "24h" }), count(value), "figure");

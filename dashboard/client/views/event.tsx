@@ -21,7 +21,7 @@ import {
   Submit,
   useAction,
 } from "../kit/elements.tsx";
-import { useAsk } from "../state/load.ts";
+import { type LoadState, useAsk } from "../state/load.ts";
 import { rawData } from "./sent.tsx";
 import type { Delivery, EventDetail, FilterTested, KeyDialogProps, OfKey, OneProps } from "../shapes.ts";
 import { pager } from "../kit/list.tsx";
@@ -32,10 +32,11 @@ import { goFromHere } from "../state/route.ts";
 export const EventView = ({ keyId, id }: OneProps) => {
   // The page of deliveries that is shown: an event may have thousands.
   const [cursor, turn] = useState<string | undefined>(undefined);
-  const { data, error, again } = useAsk<EventDetail>(
+  const load = useAsk<EventDetail>(
     path("/api-keys/{}/events/{}", [keyId, id], { cursor }),
     (message) => (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) && 700,
   );
+  const { data, error, again } = load;
   // It can be sent to any of them, also where nobody wanted it.
   const offers = data !== undefined && may("change");
   const given = new Map((data?.data.deliveries ?? []).map((one) => [one.subscriptionId, one.subscriptionName]));
@@ -47,20 +48,20 @@ export const EventView = ({ keyId, id }: OneProps) => {
         {error === undefined && skeleton()}
       </PageFrame>
     );
-  return <Shown keyId={keyId} answer={data} again={again} error={error} cursor={cursor} turn={turn} />;
+  return <Shown keyId={keyId} answer={data} load={load} cursor={cursor} turn={turn} />;
 };
 
 interface ShownProps extends OfKey {
   readonly answer: ApiAnswer<EventDetail>;
-  readonly again: () => void;
-  readonly error: unknown;
+  readonly load: LoadState<unknown>;
   /** Of the page of its deliveries. */
   readonly cursor: string | undefined;
   readonly turn: (cursor: string | undefined) => void;
 }
 
-const Shown = ({ keyId, answer: { data: event, meta, text }, again, error, cursor, turn }: ShownProps) => {
+const Shown = ({ keyId, answer: { data: event, meta, text }, load, cursor, turn }: ShownProps) => {
   const { nextCursor: next } = meta;
+  const { error, again } = load;
   const paged = (cursor ?? next) !== undefined;
   const { id, type, status, createdAt, acceptedAt, deliveries, damaged } = event;
   const data = rawData(text);
