@@ -1,4 +1,4 @@
-/** Starts the page. */
+/** Starts the page, and chooses the view of an address: the login comes before all of them. */
 import { render, type VNode } from "preact";
 import { waiting } from "./state/api.ts";
 import { dropBegun } from "./state/begun.ts";

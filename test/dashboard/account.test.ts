@@ -5,16 +5,18 @@ import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
 import {
   expectAccessible,
+  fill,
   fillLogin,
   held,
   logIn,
   PASSWORD,
   picture,
+  press,
   secondFactor,
   setUp,
   setupCode,
 } from "./browser.ts";
-import { alone, fill, press } from "./stage.ts";
+import { alone } from "./stage.ts";
 
 const step = (): number => Math.floor(Date.now() / 30_000);
 

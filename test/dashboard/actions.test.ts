@@ -1,6 +1,7 @@
 // Actions: what is said after each is of that one, and refusals, second clicks and clocks that disagree do no harm.
 import { expect } from "vitest";
-import { alone, fill, press, type Scene, stage } from "./stage.ts";
+import { fill, press } from "./browser.ts";
+import { alone, type Scene, stage } from "./stage.ts";
 
 const SHOP = { description: "The shop", retry: { attempts: 1 } };
 

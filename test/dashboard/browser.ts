@@ -158,10 +158,7 @@ export const PASSWORD = "correct horse battery staple";
 /** Makes the first account with the code in the data folder. */
 export async function setUp(relay: TestRelay, { page }: Screen): Promise<void> {
   await page.goto(`${relay.url}/developers`);
-  await page.getByLabel("Set-up code").fill(setupCode(relay));
-  await page.getByLabel("Username").fill("ada");
-  await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByRole("button", { name: "Make the account" }).click();
+  await fill(page, { "Set-up code": setupCode(relay), Username: "ada", Password: PASSWORD }, "Make the account");
   await page.getByRole("button", { name: "Log out" }).waitFor();
 }
 
@@ -182,29 +179,18 @@ export const setupCode = (relay: TestRelay): string => readFileSync(join(relay.d
 export async function logIn(relay: TestRelay, { page }: Screen, code?: string): Promise<void> {
   await page.goto(`${relay.url}/developers`);
   await fillLogin(page, PASSWORD);
-  if (code !== undefined) {
-    await page.getByLabel("Code of your second factor").fill(code);
-    await page.getByRole("button", { name: "Log in" }).click();
-  }
+  if (code !== undefined) await fill(page, { "Code of your second factor": code }, "Log in");
   await page.getByRole("button", { name: "Log out" }).waitFor();
 }
 
-/** @param page or a dialog of it */
-export async function fillLogin(
-  page: Pick<Page, "getByLabel" | "getByRole">,
-  password: string,
-  username = "ada",
-): Promise<void> {
-  await page.getByLabel("Username").fill(username);
-  await page.getByLabel("Password").fill(password);
-  await page.getByRole("button", { name: "Log in" }).click();
-}
+/** @param part the page or a dialog of it */
+export const fillLogin = (part: Part, password: string, username = "ada"): Promise<void> =>
+  fill(part, { Username: username, Password: password }, "Log in");
 
 /** Turns the second factor on. @returns the recovery codes */
 export async function secondFactor({ page, ...screen }: Screen): Promise<readonly string[]> {
   await screen.go("account", "Account");
-  await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByRole("button", { name: "Set up a second factor" }).click();
+  await fill(page, { Password: PASSWORD }, "Set up a second factor");
   const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
   await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, Math.floor(Date.now() / 30_000)));
   await page.getByRole("button", { name: "Turn it on" }).click();
@@ -212,4 +198,17 @@ export async function secondFactor({ page, ...screen }: Screen): Promise<readonl
   const recovery = await page.locator(".codes code").allInnerTexts();
   await page.getByRole("button", { name: "I have kept them" }).click();
   return recovery;
+}
+
+type Part = Pick<Page, "getByLabel" | "getByRole">;
+
+/** Fills fields by their labels in a page or a dialog, and presses a button, where one is named. */
+export async function fill(part: Part, texts: Readonly<Record<string, string>>, button?: string): Promise<void> {
+  for (const [label, text] of Object.entries(texts)) await part.getByLabel(label).fill(text);
+  if (button !== undefined) await press(part, button);
+}
+
+/** Presses buttons, one after another. */
+export async function press(part: Part, ...names: readonly string[]): Promise<void> {
+  for (const name of names) await part.getByRole("button", { name, exact: true }).click();
 }

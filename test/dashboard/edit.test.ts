@@ -1,7 +1,7 @@
 // The edit form of a subscription, while somebody else changes the same subscription.
 import { expect } from "vitest";
-import { expectAccessible } from "./browser.ts";
-import { type Scene, stage, fill } from "./stage.ts";
+import { expectAccessible, fill } from "./browser.ts";
+import { type Scene, stage } from "./stage.ts";
 
 /** Opens the edit form of a subscription. */
 async function edit({ subscribe, relay, keyId, page, go }: Scene, more: object) {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { expectAccessible, held, picture } from "./browser.ts";
-import { stage, fill, press } from "./stage.ts";
+import { expectAccessible, fill, held, picture, press } from "./browser.ts";
+import { stage } from "./stage.ts";
 
 const folder = testFolder();
 

@@ -1,7 +1,7 @@
 // Answers that come late, to views that were left or while others change what is shown: nothing is lost, and nobody is pulled back.
 import { expect } from "vitest";
-import { expectAccessible, held } from "./browser.ts";
-import { fill, press, type Scene, stage, typeSubscription } from "./stage.ts";
+import { expectAccessible, fill, held, press } from "./browser.ts";
+import { type Scene, stage, typeSubscription } from "./stage.ts";
 
 /** Begins to create a subscription, up to the request. */
 async function create({ page, go, keyId, receiver }: Scene): Promise<void> {

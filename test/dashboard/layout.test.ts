@@ -2,23 +2,19 @@
 import { expect } from "vitest";
 import { PALETTE } from "../../core/model/portal.ts";
 import { expectAccessible } from "./browser.ts";
-import { stage } from "./stage.ts";
+import { type Key, stage } from "./stage.ts";
 
 const DESCRIPTION = "Tells the warehouse and the ledger about every payment that has come in, and then goes on and on";
 let sub: string;
 
-const prepare: Parameters<typeof stage>[1]["prepare"] = async (relay, receiver) => {
-  const subscribe = async (path: string, description: string): Promise<string> => {
-    const body = { url: receiver.url(path), events: ["deposit:*"], description };
-    return (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data.id;
-  };
-  sub = await subscribe("/shop/orders/webhooks/incoming/of/the/warehouse/and/the/ledger", DESCRIPTION);
-  const off = await subscribe("/off", "Off");
-  await relay.call("PATCH", `/api-keys/key_1/webhooks/${off}`, { body: { status: "disabled" } });
-  for (const id of ["a".repeat(128), undefined])
-    await relay.publish({ type: "deposit:paid", keyId: "key_1", id, data: 1 });
+async function prepare({ relay, receiver, subscribe, publish }: Key): Promise<void> {
+  const path = "/shop/orders/webhooks/incoming/of/the/warehouse/and/the/ledger";
+  sub = (await subscribe(path, { events: ["deposit:*"], description: DESCRIPTION })).id;
+  const off = await subscribe("/off", { description: "Off" });
+  await relay.call("PATCH", `/api-keys/key_1/webhooks/${off.id}`, { body: { status: "disabled" } });
+  for (const id of ["a".repeat(128), undefined]) await publish(undefined, { id });
   await receiver.waitFor(2);
-};
+}
 
 stage("long names", { prepare }, (it) => {
   it("leave the actions of the overview on one line, and take two lines of a list", async ({ page, go }) => {

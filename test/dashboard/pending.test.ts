@@ -1,7 +1,7 @@
 // Deliveries that wait: tried now, cancelled and selected on the page; and the attempts of all events.
 import { expect } from "vitest";
-import { expectAccessible } from "./browser.ts";
-import { type Scene, stage, fill } from "./stage.ts";
+import { expectAccessible, fill } from "./browser.ts";
+import { type Scene, stage } from "./stage.ts";
 
 const RETRY = { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 };
 

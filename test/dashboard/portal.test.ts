@@ -5,8 +5,7 @@ import type { Frame } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, judge, LOOKS, picture, setUp, useBrowser, WIDE, type Screen } from "./browser.ts";
-import { fill } from "./stage.ts";
+import { expectAccessible, fill, judge, LOOKS, picture, type Screen, setUp, useBrowser, WIDE } from "./browser.ts";
 
 const browser = useBrowser();
 const SVG =

@@ -3,8 +3,8 @@ import { expect } from "vitest";
 import { jwt } from "../../config/index.ts";
 import { type TestRelay } from "../support/relay.ts";
 import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
-import { expectAccessible, fillLogin, held, PASSWORD, type Screen, secondFactor } from "./browser.ts";
-import { addGrace, alone, fill, typeSubscription } from "./stage.ts";
+import { expectAccessible, fill, fillLogin, held, PASSWORD, type Screen, secondFactor } from "./browser.ts";
+import { addGrace, alone, typeSubscription } from "./stage.ts";
 
 /** Ends the browser's session on the relay; the page learns it with its next request. */
 async function endSession(relay: TestRelay, { page }: Pick<Screen, "page">): Promise<void> {

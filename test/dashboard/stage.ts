@@ -4,17 +4,15 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { startReceiver, type Receiver, type ReceiverOptions } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { firstSession, PASSWORD, setUp, useBrowser, type Look, type Screen, type State } from "./browser.ts";
+import { fill, firstSession, PASSWORD, setUp, useBrowser, type Look, type Screen, type State } from "./browser.ts";
 
 type Config = NonNullable<Parameters<typeof startRelay>[0]>;
 
-/** Given to a test: a page, a relay, a receiver, and an API key that no other test uses. */
-export interface Scene extends Omit<Screen, typeof Symbol.asyncDispose> {
+/** An API key of a relay, and what happens on it. */
+export interface Key {
   readonly relay: TestRelay;
   readonly receiver: Receiver;
   readonly keyId: string;
-  /** Another page, of the same person where one is logged in from the beginning. */
-  open(look?: Look): Promise<Screen>;
   /** Makes a subscription to a path of the receiver. */
   subscribe(path?: string, more?: object, key?: string): Promise<{ readonly id: string; readonly secret: string }>;
   /** Publishes an event, and waits until the API says that it has the status. */
@@ -22,19 +20,26 @@ export interface Scene extends Omit<Screen, typeof Symbol.asyncDispose> {
   hasStatus(id: string, status: string): Promise<void>;
 }
 
+/** Given to a test: a page, a relay, a receiver, and an API key that no other test uses. */
+export interface Scene extends Key, Omit<Screen, typeof Symbol.asyncDispose> {
+  /** Another page, of the same person where one is logged in from the beginning. */
+  open(look?: Look): Promise<Screen>;
+}
+
 interface Event {
   readonly type?: string;
   /** JSON */
   readonly data?: string;
   readonly keyId?: string;
+  readonly id?: string | undefined;
 }
 
 interface StageOptions {
   readonly receiver?: ReceiverOptions;
   /** @default a relay with no config */
   readonly start?: () => Promise<TestRelay>;
-  /** Called before the file's tests. */
-  readonly prepare?: (relay: TestRelay, receiver: Receiver) => Promise<void>;
+  /** Called before the file's tests, with `key_1`. */
+  readonly prepare?: (key: Key) => Promise<unknown>;
 }
 
 type Run<T> = (title: string, run: (given: T) => Promise<void>, timeoutMs?: number) => void;
@@ -61,7 +66,7 @@ export function stage(
       receiver = kept.use(await startReceiver(answers));
       relay = kept.use(await start());
       state = await firstSession(relay);
-      await prepare?.(relay, receiver);
+      await prepare?.(keyOf(relay, receiver, "key_1"));
     }, 240_000);
     afterAll(() => kept.disposeAsync());
     tests((title, run, timeoutMs) =>
@@ -129,10 +134,13 @@ async function sceneOf(
   receiver: Receiver,
   state?: State,
 ) {
-  const keyId = `key_own_${++keys}`;
   const open: Scene["open"] = async (look) => screens.use(await opens(relay, look, state));
   const screen = await open();
   const { page, go, limited, complaints } = screen;
+  return { screen, page, go, limited, complaints, open, ...keyOf(relay, receiver, `key_own_${++keys}`) };
+}
+
+function keyOf(relay: TestRelay, receiver: Receiver, keyId: string): Key {
   const hasStatus = (id: string, status: string, key = keyId): Promise<void> =>
     expect
       .poll(async () => (await relay.call("GET", `/api-keys/${key}/events/${id}`)).json.data.status, { interval: 20 })
@@ -143,12 +151,15 @@ async function sceneOf(
     expect(made.status, made.text).toBe(201);
     return made.json.data;
   };
-  const publish: Scene["publish"] = async (status, { keyId: key = keyId, type = "deposit:paid", data = "1" } = {}) => {
-    const { id } = (await relay.publish(`{"type":"${type}","keyId":"${key}","data":${data}}`)).json.data;
-    if (status !== undefined) await hasStatus(id, status, key);
+  const publish: Scene["publish"] = async (status, { data = "1", ...more } = {}) => {
+    const event = { type: "deposit:paid", keyId, ...more };
+    const answer = await relay.publish(`${JSON.stringify(event).slice(0, -1)},"data":${data}}`);
+    expect(answer.status, answer.text).toBe(202);
+    const { id } = answer.json.data;
+    if (status !== undefined) await hasStatus(id, status, event.keyId);
     return id;
   };
-  return { screen, page, go, limited, complaints, relay, receiver, keyId, open, subscribe, publish, hasStatus };
+  return { relay, receiver, keyId, subscribe, publish, hasStatus };
 }
 
 /** Adds a second person, who may manage some keys. */
@@ -156,19 +167,6 @@ export async function addGrace(relay: TestRelay, keys: readonly string[] = ["key
   const body = { username: "grace", password: PASSWORD, keys, access: "manage" };
   const added = await relay.call("POST", "/auth/users", { body, token: await relay.token({ mfa: true }) });
   expect(added.status, added.text).toBe(201);
-}
-
-type Part = Pick<Page, "getByLabel" | "getByRole">;
-
-/** Fills fields by their labels in a page or a dialog, and presses a button, where one is named. */
-export async function fill(part: Part, texts: Readonly<Record<string, string>>, button?: string): Promise<void> {
-  for (const [label, text] of Object.entries(texts)) await part.getByLabel(label).fill(text);
-  if (button !== undefined) await press(part, button);
-}
-
-/** Presses buttons, one after another. */
-export async function press(part: Part, ...names: readonly string[]): Promise<void> {
-  for (const name of names) await part.getByRole("button", { name, exact: true }).click();
 }
 
 /** Opens the form for a subscription to a URL, of all deposits; it is not sent yet. */

@@ -8,8 +8,8 @@ import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
 import { transformSpawner } from "../support/transform-spawner.ts";
-import { expectAccessible, picture } from "./browser.ts";
-import { stage, fill, press } from "./stage.ts";
+import { expectAccessible, fill, picture, press } from "./browser.ts";
+import { stage } from "./stage.ts";
 
 const receivers = receiversOf(readFileSync(join(import.meta.dirname, "../../docs/verify.md"), "utf8"));
 const folder = testFolder();

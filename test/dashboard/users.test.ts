@@ -1,7 +1,7 @@
 // The accounts of a relay on its page: listed, added, changed and removed by those who own every key.
 import { expect } from "vitest";
-import { expectAccessible, held, PASSWORD, secondFactor } from "./browser.ts";
-import { alone, fill, press } from "./stage.ts";
+import { expectAccessible, fill, held, PASSWORD, press, secondFactor } from "./browser.ts";
+import { alone } from "./stage.ts";
 
 alone("the users of a relay", (it) => {
   it("are listed after a fresh second factor, added with a password shown once, changed and removed", async (start) => {

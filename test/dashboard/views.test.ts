@@ -1,9 +1,7 @@
 // How every view looks: at 360 and 1280 px, dark and light, judged by axe and kept as pictures; and how soon it is there.
 import { expect, vi } from "vitest";
-import type { Receiver } from "../support/receiver.ts";
-import type { TestRelay } from "../support/relay.ts";
 import { judge, picture } from "./browser.ts";
-import { stage } from "./stage.ts";
+import { type Key, stage } from "./stage.ts";
 
 const EVENTS = Number(process.env["EVENTS"] ?? 100_000);
 const receiver = {
@@ -15,27 +13,16 @@ const receiver = {
 let views: readonly (readonly [name: string, view: string, heading: string | RegExp])[] = [];
 
 /** Fills a key with something for every view. */
-async function prepare(relay: TestRelay, { url }: Receiver): Promise<void> {
-  const subscribe = async (path: string, events: readonly string[], more: object) =>
-    (await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: url(path), events, ...more } })).json.data
-      .id as string;
-  await subscribe("/shop/orders/webhooks/incoming", ["deposit:paid"], { description: "Shop" });
-  const bank = await subscribe("/bank", ["withdraw:*", "account:*"], {
-    description: "Bank",
-    rateLimit: { perSecond: 50 },
-    headers: { "X-Token": "abc" },
-  });
-  await subscribe("/books", ["*"], {});
+async function prepare({ relay, subscribe, publish }: Key): Promise<void> {
+  await subscribe("/shop/orders/webhooks/incoming", { events: ["deposit:paid"], description: "Shop" });
+  const more = { description: "Bank", rateLimit: { perSecond: 50 }, headers: { "X-Token": "abc" } };
+  const { id: bank } = await subscribe("/bank", { events: ["withdraw:*", "account:*"], ...more });
+  await subscribe("/books");
   let failed = "";
   for (let i = 0; i < 24; i++) {
-    const withdrawal = i % 8 === 3;
-    const event = {
-      type: withdrawal ? "withdraw:sent" : "deposit:paid",
-      keyId: "key_1",
-      data: { amount: `${i}.50`, currency: "EUR" },
-    };
-    const { id } = (await relay.publish(event)).json.data;
-    if (withdrawal) failed = id;
+    const data = JSON.stringify({ amount: `${i}.50`, currency: "EUR" });
+    if (i % 8 === 3) failed = await publish(undefined, { type: "withdraw:sent", data });
+    else await publish(undefined, { data });
   }
   const status = async () => (await relay.call("GET", `/api-keys/key_1/events/${failed}`)).json.data.status;
   await vi.waitFor(async () => expect(await status()).toBe("failed"), { timeout: 60_000, interval: 20 });
