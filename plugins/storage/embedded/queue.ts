@@ -36,6 +36,8 @@ interface QueueDeps {
   readonly clock: Clock;
   /** Returns how many due lines there are, where the storage keeps count. */
   readonly stored?: () => number | undefined;
+  /** Returns the keys of due lines whose commits are under way: they may be readable, and still be lost. */
+  readonly unacknowledged?: () => ReadonlySet<string>;
   /** Returns how many keys start with the prefix. */
   readonly count: (prefix: string) => Promise<number>;
   /** Most lines that wait in memory. @default 10_000 */
@@ -47,13 +49,21 @@ interface WindowQueue extends Queue {
   close(): Promise<void>;
 }
 
-export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
+export function createQueue({
+  range,
+  commit,
+  clock,
+  stored,
+  unacknowledged,
+  count,
+  window: size = 10_000,
+}: QueueDeps): WindowQueue {
   const time = timeline(clock);
   const timer = wakeTimer(clock, time, (queue) => feeder.woken(queue));
   const { notify } = timer;
   const window = createWindow({ clock, time, size, timer, forgot: () => feeder.forgot() });
   const later = (queue: SubscriptionQueue): void => timer.set(time.now() + AGAIN_MS, queue);
-  const feeder = createRefill({ range, clock, time, window, notify, later });
+  const feeder = createRefill({ range, unacknowledged, clock, time, window, notify, later });
   const commitOf = settling(commit);
   let leased = 0;
   let tokens = 0;

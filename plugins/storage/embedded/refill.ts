@@ -37,6 +37,7 @@ interface Refill {
 
 export function createRefill(deps: {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
+  readonly unacknowledged?: () => ReadonlySet<string>;
   readonly clock: Pick<Clock, "now">;
   readonly time: Timeline;
   readonly window: Window;
@@ -45,10 +46,12 @@ export function createRefill(deps: {
   /** Has the subscription queue refilled again soon. */
   readonly later: (queue: SubscriptionQueue) => void;
 }): Refill {
-  const { range, clock, time, window, notify, later } = deps;
+  const { range, unacknowledged, clock, time, window, notify, later } = deps;
   const { queues, queueOf, touch, free, share, prune } = window;
   const wantsMore = new Set<SubscriptionQueue>();
   const gone = new Set<string>();
+  /** Lines that a crash may still take back, so that none is claimed: who commits one adds it, or else the next sweep does. */
+  let early: ReadonlySet<string> | undefined;
   let reading = 0;
   let feeding: Promise<void> | undefined;
   /** Made when a claim waits for the next page. */
@@ -62,7 +65,9 @@ export function createRefill(deps: {
   async function read<T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T): Promise<T> {
     reading++;
     try {
-      return use(await range(prefix, options));
+      const page = await range(prefix, options);
+      early = unacknowledged?.();
+      return use(page);
     } finally {
       reading--;
       if (reading === 0) gone.clear();
@@ -79,7 +84,7 @@ export function createRefill(deps: {
   function news({ key, value }: Entry): Due | undefined {
     const due = DUE.read(value, key);
     if (due === DAMAGED) return undefined; // Not a due line; the check of stored data reports it.
-    return gone.has(key) || queues.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
+    return early?.has(key) || gone.has(key) || queues.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
   }
 
   async function readPages(queue: SubscriptionQueue): Promise<void> {

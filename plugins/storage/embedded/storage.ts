@@ -35,6 +35,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   const { watch, watched, notify } = watchers();
   let lines = await store.count(DUE.start);
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
+  const underWay = new Set<readonly Change[]>();
   let closing: Promise<void> | undefined;
 
   async function commit(changes: readonly Change[], soon = false): Promise<void> {
@@ -43,6 +44,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     const more = growth(changes);
     // Counts while the commit is under way, so that nobody waits for the count.
     lines += more;
+    underWay.add(changes);
     try {
       await done;
     } catch (error) {
@@ -50,6 +52,8 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
       // It may have happened: what is kept of these records is read again.
       if (error instanceof StorageError && error.fault === "uncertain") tell(changes, false);
       throw error;
+    } finally {
+      underWay.delete(changes);
     }
     tell(changes, true);
   }
@@ -62,7 +66,16 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
 
   const { getMany, range } = store;
   const count = (prefix: string): Promise<number> => store.count(prefix);
-  const queue = createQueue({ range, commit, clock, stored: () => lines, count, window: options.window });
+  const unacknowledged = (): ReadonlySet<string> => linesOf(underWay);
+  const queue = createQueue({
+    range,
+    commit,
+    clock,
+    stored: () => lines,
+    unacknowledged,
+    count,
+    window: options.window,
+  });
 
   return {
     name: store.name,
@@ -90,6 +103,13 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
       return closing;
     },
   };
+}
+
+/** Returns the keys of the due lines that these commits put. */
+function linesOf(commits: Iterable<readonly Change[]>): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const changes of commits) for (const { op, key } of changes) if (op === "put" && DUE.has(key)) keys.add(key);
+  return keys;
 }
 
 /** Returns how many due lines a commit adds. Every line is written once and deleted once, so counting is enough. */

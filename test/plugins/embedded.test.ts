@@ -1,22 +1,24 @@
-// A commit of which nobody knows whether it has happened: what is kept of the changed records must be read again.
+// What holds whatever keeps the records: commits of which nobody knows yet, or ever, whether they have happened.
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
+import type { Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { embedded } from "../../plugins/storage/embedded/storage.ts";
+import { claim, due, lineOf } from "../conformance/queue.ts";
 
-it("a change that happened although its commit was uncertain is seen by caches", async () => {
+/** Opens a storage whose commits can be read at once, and end as this does. */
+async function openEarly(end: () => Promise<void> | void): Promise<Storage> {
   const map = sortedMap();
-  let answers = true;
-  const storage = await embedded(
+  return embedded(
     {
-      name: "doubtful",
+      name: "early",
       durability: "volatile",
       async commit(changes) {
         for (const change of changes) if (change.op === "put") map.set(change.key, change.value);
-        if (!answers) throw new StorageError("uncertain", "the answer was lost");
+        await end();
       },
       getMany: async (keys) => keys.map(map.get),
       range: async (prefix, range) => map.range(prefix, range),
@@ -26,6 +28,27 @@ it("a change that happened although its commit was uncertain is seen by caches",
     },
     systemClock(),
   );
+}
+
+it("gives out no line that can be read before its commit has ended, and loses none", async () => {
+  const sync = Promise.withResolvers<void>();
+  const storage = await openEarly(() => sync.promise);
+  const lines = [due("a", 1, 1), due("a", 2, 2), due("a", 3, 3)];
+  const commits = lines.map((one) => storage.commit([lineOf(one)]));
+  expect(await storage.queue.sweep()).toBe(0);
+  expect(await claim(storage.queue)).toEqual([]);
+  sync.resolve();
+  await Promise.all(commits);
+  expect(await storage.queue.sweep()).toBe(3);
+  expect(await claim(storage.queue)).toMatchObject(lines);
+  await storage.dispose();
+});
+
+it("shows caches a change that happened although its commit was uncertain", async () => {
+  let answers = true;
+  const storage = await openEarly(() => {
+    if (!answers) throw new StorageError("uncertain", "the answer was lost");
+  });
   using cache = createSubscriptionCache(storage);
   const whole = {
     keyId: "key_1",
