@@ -8,7 +8,7 @@ import { LeaseLostError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Lease } from "../../core/ports/storage.ts";
-import { createQueue } from "../../plugins/storage/embedded/queue.ts";
+import { EmbeddedQueue } from "../../plugins/storage/embedded/queue.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { due } from "../conformance/queue.ts";
 import { testClock } from "../support/clock.ts";
@@ -69,23 +69,25 @@ class Walk {
 
   constructor(delays: readonly number[], window: number) {
     this.delays = delays;
-    this.queue = createQueue({
-      clock: this.clock,
+    this.queue = new EmbeddedQueue(
+      {
+        count: async (prefix) => this.map.count(prefix),
+        // A page shows the storage as it was at some moment between the question and the answer.
+        range: async (prefix, options) => {
+          await this.lag();
+          const page = this.map.range(prefix, options);
+          await this.lag();
+          return page;
+        },
+        commit: async (changes) => {
+          await this.lag();
+          this.write(changes);
+          await this.lag();
+        },
+      },
+      this.clock,
       window,
-      count: async (prefix) => this.map.count(prefix),
-      // A page shows the storage as it was at some moment between the question and the answer.
-      range: async (prefix, options) => {
-        await this.lag();
-        const page = this.map.range(prefix, options);
-        await this.lag();
-        return page;
-      },
-      commit: async (changes) => {
-        await this.lag();
-        this.write(changes);
-        await this.lag();
-      },
-    });
+    );
   }
 
   async lag(): Promise<void> {

@@ -6,7 +6,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, Durability, Storage, StorageSpace } from "../../../core/ports/storage.ts";
 import { createCounters } from "./counters.ts";
 import { simpleDriver, type KeyValue } from "./driver.ts";
-import { createQueue } from "./queue.ts";
+import { EmbeddedQueue } from "./queue.ts";
 import { watchers } from "./watch.ts";
 
 /** What a plug-in brings. Promises and errors are those of the storage port. */
@@ -67,15 +67,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   const { getMany, range } = store;
   const count = (prefix: string): Promise<number> => store.count(prefix);
   const unacknowledged = (): ReadonlySet<string> => linesOf(underWay);
-  const queue = createQueue({
-    range,
-    commit,
-    clock,
-    stored: () => lines,
-    unacknowledged,
-    count,
-    window: options.window,
-  });
+  const queue = new EmbeddedQueue({ range, commit, unacknowledged, stored: () => lines, count }, clock, options.window);
 
   return {
     name: store.name,

@@ -7,60 +7,76 @@ const STEP_MS = 1_000;
 /** The longest wait that a policy may ask for, ms: a day, with its jitter. For lines that do not state their wait. */
 const LONGEST_WAIT_MS = 95_040_000;
 
-export type Timeline = ReturnType<typeof timeline>;
-
-export function timeline(clock: Pick<Clock, "now" | "monotonic">) {
-  let ahead = 0;
-  let steps = 0;
-  let last = clock.now();
+export class Timeline {
+  readonly #clock: Clock;
+  #ahead = 0;
+  #steps = 0;
+  #last: number;
   /** When the wall clock was read for the last time before it was set. What it wrote was written by then. */
-  let setAt = last;
+  #setAt: number;
   /** How far the wall clock was ahead of the monotonic one when both were last read. */
-  let apart = last - clock.monotonic();
+  #apart: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#last = clock.now();
+    this.#setAt = this.#last;
+    this.#apart = this.#last - clock.monotonic();
+  }
 
   /** Returns epoch ms of the wall clock until somebody sets it. */
-  function now(): number {
-    const wall = clock.now();
-    const apartNow = wall - clock.monotonic();
-    const drift = apartNow - apart;
-    apart = apartNow;
+  now(): number {
+    const wall = this.#clock.now();
+    const apart = wall - this.#clock.monotonic();
+    const drift = apart - this.#apart;
+    this.#apart = apart;
     if (Math.abs(drift) > STEP_MS) {
-      ahead += Math.round(drift);
-      setAt = last;
-      steps++;
+      this.#ahead += Math.round(drift);
+      this.#setAt = this.#last;
+      this.#steps++;
     }
-    return (last = wall - ahead);
+    return (this.#last = wall - this.#ahead);
   }
 
-  /** Whether the line is further away than its own wait: a clock that was ahead has written it. */
-  function isImpossible(due: Due): boolean {
-    const latest = now() + longestWait(due);
-    return due.dueAt - ahead > latest + STEP_MS;
+  monotonic(): number {
+    return this.#clock.monotonic();
   }
 
-  return {
-    now,
-    /** Returns how far wall-clock times are ahead of it, ms. */
-    ahead: () => ahead,
-    /** Returns how often the wall clock was set. */
-    steps: () => steps,
-    isImpossible,
-    /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
-    at(due: Due): number {
-      const current = now();
-      const at = due.dueAt - ahead;
-      if (at <= current) return at;
-      const wait = longestWait(due);
-      return isImpossible(due) ? setAt + wait : Math.min(at, current + wait);
-    },
-    /** Converts a wall-clock time that was made just now. */
-    soon(wallMs: number): number {
-      const current = now();
-      return current + Math.min(wallMs - ahead - current, LONGEST_WAIT_MS);
-    },
-    /** Converts to the wall-clock time that the clock's `sleep` takes. */
-    wall: (at: number) => clock.now() + (at - now()),
-  };
+  /** How far wall-clock times are ahead of it, ms. */
+  get ahead(): number {
+    return this.#ahead;
+  }
+
+  /** How often the wall clock was set. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /** Returns true when the line is further away than its own wait: a clock that was ahead has written it. */
+  isImpossible(due: Due): boolean {
+    const latest = this.now() + longestWait(due);
+    return due.dueAt - this.#ahead > latest + STEP_MS;
+  }
+
+  /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
+  at(due: Due): number {
+    const current = this.now();
+    const at = due.dueAt - this.#ahead;
+    if (at <= current) return at;
+    const wait = longestWait(due);
+    return this.isImpossible(due) ? this.#setAt + wait : Math.min(at, current + wait);
+  }
+
+  /** Converts a wall-clock time that was made just now. */
+  soon(wallMs: number): number {
+    const current = this.now();
+    return current + Math.min(wallMs - this.#ahead - current, LONGEST_WAIT_MS);
+  }
+
+  /** Resolves at that time. Rejects when the signal aborts. */
+  sleep(until: number, signal: AbortSignal): Promise<void> {
+    return this.#clock.sleep(this.#clock.now() + (until - this.now()), signal);
+  }
 }
 
 /** Returns how long a line may have had to wait when it was written, ms. */
