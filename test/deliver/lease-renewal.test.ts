@@ -1,5 +1,6 @@
 // A node keeps the leases of what takes long, by one call now and then for all of them.
 import { describe, expect, it } from "vitest";
+import { bound } from "../../core/runtime/plugin/bound.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { testClock, turn } from "../support/clock.ts";
@@ -16,7 +17,7 @@ describe("the leases of deliveries that take long", () => {
     const renew = async (leases: Iterable<Lease>): Promise<void> => {
       renewed.push([...leases].map(({ subscriptionId }) => subscriptionId).toSorted());
     };
-    const storage: Storage = { ...inner, queue: { ...inner.queue, renewal: { everyMs: EVERY_MS, renew } } };
+    const storage: Storage = { ...inner, queue: bound(inner.queue, { renewal: { everyMs: EVERY_MS, renew } }) };
     await using test = await testPath({
       clock,
       storage,

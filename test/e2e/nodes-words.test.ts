@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FRESH_MS } from "../../core/records/ended-by.ts";
 import type { Nodes, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
+import { bound } from "../../core/runtime/plugin/bound.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { testClock } from "../support/clock.ts";
@@ -138,8 +139,7 @@ describe("a node that was stopped between its last look and the first byte", () 
     const inner = await memory().setup({ clock, log: { debug() {}, info() {}, warn() {}, error() {} } } as never);
     let looks = 0;
     let cancelled = false;
-    const queue = {
-      ...inner.queue,
+    const queue = bound(inner.queue, {
       async extend(lease: Parameters<Storage["queue"]["extend"]>[0]) {
         looks++;
         // The answer was given before the deletion, and is read long after it.
@@ -151,7 +151,7 @@ describe("a node that was stopped between its last look and the first byte", () 
         }
         return !cancelled && (await inner.queue.extend(lease));
       },
-    };
+    });
     await using test = await testPath({ clock, storage: { ...inner, queue } });
     await test.subscribe();
     await test.publish();

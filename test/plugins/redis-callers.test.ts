@@ -1,7 +1,7 @@
 // Many callers at the limiter of a Redis: what is held of them has a bound, whatever names they give themselves.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Take } from "../../core/model/windows.ts";
-import { calls } from "../../plugins/storage/redis/calls.ts";
+import { Calls } from "../../plugins/storage/redis/calls.ts";
 import { connection, tagOf, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { sharedCounters } from "../../plugins/storage/redis/counters.ts";
 import { testClock } from "../support/clock.ts";
@@ -37,7 +37,7 @@ describe.skipIf(missing !== undefined)(
     function room() {
       const clock = testClock();
       const tag = tagOf(`callers${++made}`);
-      const counters = sharedCounters(calls(connected.client, tag, clock), () => `${clock.now()} `, MOST);
+      const counters = sharedCounters(new Calls(connected.client, tag, clock), () => `${clock.now()} `, MOST);
       const one = async (key: string, limit?: number) => (await counters.take([take(key, limit)]))[0];
       const many = (name: string, count: number, limit?: number) =>
         Promise.all(Array.from({ length: count }, (_, i) => one(`${name}${i}`, limit)));

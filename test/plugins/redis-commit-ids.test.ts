@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { Change } from "../../core/ports/storage.ts";
 import type { Calls } from "../../plugins/storage/redis/calls.ts";
 import type { Channel } from "../../plugins/storage/redis/channel.ts";
-import { createWriter } from "../../plugins/storage/redis/writer.ts";
+import { Writer } from "../../plugins/storage/redis/writer.ts";
 
 const change: Change = { op: "put", key: "meta:a", value: "x" };
 
@@ -16,17 +16,17 @@ function node(name: string) {
     sets.push(String(set));
     return [-1, [0, ""]];
   };
-  const { commit } = createWriter({
+  const writer = new Writer({
     calls: { run },
     large: run,
     clock,
     now: () => "",
     node: name,
     flights: 1,
-    channel: () => ({ epoch: "" }) as Channel,
+    channel: { epoch: "" } as Channel,
     due: () => {},
   });
-  return { clock, sets, commit: () => commit([change]) };
+  return { clock, sets, commit: () => writer.commit([change]) };
 }
 
 it("of another node, whose clock is half a minute behind, share no set with those of this one", async () => {

@@ -1,6 +1,6 @@
 // Pages of large values on Redis: no call takes so many bytes that it lasts as long as a call may.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { calls, type Calls } from "../../plugins/storage/redis/calls.ts";
+import { Calls } from "../../plugins/storage/redis/calls.ts";
 import { connection, tagOf, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { manyValues, ranges } from "../../plugins/storage/redis/range.ts";
 import { testClock } from "../support/clock.ts";
@@ -15,16 +15,16 @@ describe.skipIf(missing !== undefined)(`pages on Redis${missing === undefined ? 
   const tag = tagOf("pages");
   let server: RedisServer;
   let connected: RedisConnection;
-  let made: Calls;
+  let made: Pick<Calls, "run" | "ask">;
   /** Bytes of each answer. */
   const answers: number[] = [];
   beforeAll(async () => {
     server = await startRedis();
     connected = await connection({ url: server.url }, "pages");
     await connected.client.connect();
-    const own = calls(connected.client, tag, testClock());
+    const own = new Calls(connected.client, tag, testClock());
     made = {
-      ask: own.ask,
+      ask: (...args) => own.ask(...args),
       async run(...args) {
         const reply = (await own.run(...args)) as unknown[];
         answers.push(reply.reduce<number>((sum, one) => sum + String(one).length, 0));

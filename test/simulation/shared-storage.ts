@@ -10,7 +10,7 @@ import { unmet } from "../../plugins/storage/embedded/group.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { simpleDriver } from "../../plugins/storage/embedded/driver.ts";
 import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
-import { watchers } from "../../plugins/storage/embedded/watch.ts";
+import { watchedKeys, Watchers } from "../../plugins/storage/embedded/watch.ts";
 import { GENESIS, type Life, type World } from "./world.ts";
 
 export const LEASE_MS = 45_000;
@@ -145,7 +145,8 @@ export function simShared(world: World): SimShared {
   }
 
   async function open(life: Life): Promise<Storage> {
-    const { watch, notify: tell, watched } = watchers();
+    const watchers = new Watchers();
+    const tell = (keys: readonly string[]): void => watchers.notify(keys);
     const own = `${life.name}.${++opened}`;
     /** Commits that may have happened: their id, and the epoch at which they were decided. */
     const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly at: number }>();
@@ -223,7 +224,7 @@ export function simShared(world: World): SimShared {
     ): Promise<void> {
       const nodeNow = life.clock.now();
       const { id, at: from } = uncertain.get(changes) ?? { id: `${own}.${++commits}`, at: known };
-      const keys = watched(changes);
+      const keys = watchedKeys(changes);
       try {
         const at = await call(true, () => (made.has(id) ? epoch : run(id, from, nodeNow)));
         if (keys !== undefined) advance(at, keys);
@@ -371,7 +372,7 @@ export function simShared(world: World): SimShared {
       getMany,
       range,
       commit,
-      watch,
+      watch: (changed) => watchers.watch(changed),
       queue,
       counters: createCounters(life.clock),
       status: async () => ({}),

@@ -1,6 +1,7 @@
 /** Two nodes on a storage in memory, each of which hears what the other one asks: a Redis in one process. */
 import { afterEach } from "vitest";
 import type { Nodes, Storage } from "../../core/ports/storage.ts";
+import { bound } from "../../core/runtime/plugin/bound.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "./clock.ts";
 import { pluginContext } from "./plugin-context.ts";
@@ -20,7 +21,7 @@ export function useTwoNodes() {
     const acts = [new Set<Act>(), new Set<Act>()] as const;
     const node = (own: Set<Act>, others: Set<Act>): Storage => ({
       ...inner,
-      queue: { ...inner.queue },
+      queue: bound(inner.queue, {}),
       nodes: {
         async ask(message) {
           await Promise.all([...others].map((act) => act(message)));

@@ -7,7 +7,7 @@ import type { Change, Durability, Storage, StorageSpace } from "../../../core/po
 import { createCounters } from "./counters.ts";
 import { simpleDriver, type KeyValue } from "./driver.ts";
 import { EmbeddedQueue } from "./queue.ts";
-import { watchers } from "./watch.ts";
+import { watchedKeys, Watchers } from "./watch.ts";
 
 /** What a plug-in brings. Promises and errors are those of the storage port. */
 export interface EmbeddedStore extends KeyValue {
@@ -32,7 +32,7 @@ export interface EmbeddedOptions {
 export const WINDOW = optional(whole(16, 1_000_000));
 
 export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
-  const { watch, watched, notify } = watchers();
+  const watchers = new Watchers();
   let lines = await store.count(DUE.start);
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   const underWay = new Set<readonly Change[]>();
@@ -59,8 +59,8 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   }
 
   function tell(changes: readonly Change[], certain: boolean): void {
-    const keys = watched(changes);
-    if (keys !== undefined) notify(keys);
+    const keys = watchedKeys(changes);
+    if (keys !== undefined) watchers.notify(keys);
     for (const committed of taps) committed(changes, certain);
   }
 
@@ -76,7 +76,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     getMany,
     range,
     commit,
-    watch,
+    watch: (changed) => watchers.watch(changed),
     tap(committed) {
       const own: typeof committed = (changes, certain) => committed(changes, certain);
       taps.add(own);

@@ -8,9 +8,11 @@ const STEP_MS = 1_000;
 const LONGEST_WAIT_MS = 95_040_000;
 
 export class Timeline {
+  /** How far wall-clock times are ahead of it, ms. */
+  ahead = 0;
+  /** How often the wall clock was set. */
+  steps = 0;
   readonly #clock: Clock;
-  #ahead = 0;
-  #steps = 0;
   #last: number;
   /** When the wall clock was read for the last time before it was set. What it wrote was written by then. */
   #setAt: number;
@@ -31,37 +33,27 @@ export class Timeline {
     const drift = apart - this.#apart;
     this.#apart = apart;
     if (Math.abs(drift) > STEP_MS) {
-      this.#ahead += Math.round(drift);
+      this.ahead += Math.round(drift);
       this.#setAt = this.#last;
-      this.#steps++;
+      this.steps++;
     }
-    return (this.#last = wall - this.#ahead);
+    return (this.#last = wall - this.ahead);
   }
 
   monotonic(): number {
     return this.#clock.monotonic();
   }
 
-  /** How far wall-clock times are ahead of it, ms. */
-  get ahead(): number {
-    return this.#ahead;
-  }
-
-  /** How often the wall clock was set. */
-  get steps(): number {
-    return this.#steps;
-  }
-
   /** Returns true when the line is further away than its own wait: a clock that was ahead has written it. */
   isImpossible(due: Due): boolean {
     const latest = this.now() + longestWait(due);
-    return due.dueAt - this.#ahead > latest + STEP_MS;
+    return due.dueAt - this.ahead > latest + STEP_MS;
   }
 
   /** Returns when a line may be claimed. An impossible one waits from when the clock was set, or the queue was made. */
   at(due: Due): number {
     const current = this.now();
-    const at = due.dueAt - this.#ahead;
+    const at = due.dueAt - this.ahead;
     if (at <= current) return at;
     const wait = longestWait(due);
     return this.isImpossible(due) ? this.#setAt + wait : Math.min(at, current + wait);
@@ -70,7 +62,7 @@ export class Timeline {
   /** Converts a wall-clock time that was made just now. */
   soon(wallMs: number): number {
     const current = this.now();
-    return current + Math.min(wallMs - this.#ahead - current, LONGEST_WAIT_MS);
+    return current + Math.min(wallMs - this.ahead - current, LONGEST_WAIT_MS);
   }
 
   /** Resolves at that time. Rejects when the signal aborts. */

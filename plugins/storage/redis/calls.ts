@@ -12,7 +12,7 @@ const STALLED_MS = COMMAND_MS + 100;
 const STALLS = 3;
 
 /**
- * What a failure means. `refused`: Redis refused before any change, and may accept soon. `unsent`: the call never left.
+ * The kinds of failure. `refused`: Redis refused before any change, and may accept soon. `unsent`: the call never left.
  * `lost`: it may or may not have been carried out.
  */
 type Failure = { readonly kind: "refused" | "unsent" | "lost" | "full" | "broken"; readonly why: string };
@@ -32,17 +32,10 @@ export function classifyError(error: unknown): Failure {
 }
 
 interface CallOptions {
-  /** Whether running it twice is harmless: it is repeated after a lost answer. @default true */
+  /** Running it twice is harmless: it is repeated after a lost answer. @default true */
   readonly repeatable?: boolean;
-  /** Whether a lost answer leaves open if something was changed. @default false */
+  /** A lost answer leaves open if something was changed. @default false */
   readonly changes?: boolean;
-}
-
-export interface Calls {
-  /** Runs a script on `KEYS[1]`, the hash tag. @throws StorageError */
-  run(script: Script, args: Args, options?: CallOptions): Promise<unknown>;
-  /** Any other command. @throws StorageError */
-  ask<T>(command: (client: Client) => Promise<T>, options?: CallOptions): Promise<T>;
 }
 
 /**
@@ -101,20 +94,43 @@ interface CallsOptions {
   readonly turn?: ExclusiveTurn;
 }
 
-export function calls(
-  client: Client,
-  tag: string,
-  clock: Clock,
-  { evaluate = (command, sent) => client.call(command, sent), patience: patienceOf, turn }: CallsOptions = {},
-): Calls {
+export class Calls {
+  readonly #client: Client;
+  readonly #tag: string;
+  readonly #clock: Clock;
+  readonly #options: CallsOptions;
   /** A call has timed out, and none has been answered since: other calls need not wait as long again. */
-  let gone = false;
-  client.on("ready", () => {
-    gone = false;
-  });
+  #gone = false;
 
-  async function once(one: Script, args: Args, longest: number | undefined): Promise<unknown> {
-    const sent = scriptArgs(tag, args);
+  constructor(client: Client, tag: string, clock: Clock, options: CallsOptions = {}) {
+    this.#client = client;
+    this.#tag = tag;
+    this.#clock = clock;
+    this.#options = options;
+    client.on("ready", () => {
+      this.#gone = false;
+    });
+  }
+
+  /** Runs a script on `KEYS[1]`, the hash tag. @throws StorageError */
+  run(one: Script, args: Args, options: CallOptions = {}): Promise<unknown> {
+    const longest = this.#options.patience?.(args);
+    return this.#inTurn(() => this.#insist(() => this.#send(one, args, longest), options, longest));
+  }
+
+  /** Runs any other command. @throws StorageError */
+  ask<T>(command: (client: Client) => Promise<T>, options: CallOptions = {}): Promise<T> {
+    return this.#inTurn(() => this.#insist(() => command(this.#client), options));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const { turn } = this.#options;
+    return turn === undefined ? work() : turn.shared(work);
+  }
+
+  async #send(one: Script, args: Args, longest: number | undefined): Promise<unknown> {
+    const { evaluate = (command, texts) => this.#client.call(command, texts) } = this.#options;
+    const sent = scriptArgs(this.#tag, args);
     try {
       return await evaluate("evalsha", [one.sha, ...sent], longest);
     } catch (error) {
@@ -123,32 +139,27 @@ export function calls(
     }
   }
 
-  /** @param longest for a client without time-outs of its own */
-  async function insist<T>(
+  /**
+   * Repeats a command until it is answered, cannot be, or has had its time.
+   * @param longest for a client without time-outs of its own
+   */
+  async #insist<T>(
     command: () => Promise<T>,
     { repeatable = true, changes = false }: CallOptions,
     longest?: number,
   ): Promise<T> {
+    const clock = this.#clock;
+    const patience = this.#gone ? 0 : (longest ?? CALL_MS);
     let began = clock.monotonic();
     let stalls = 0;
-    const patience = gone ? 0 : (longest ?? CALL_MS);
     let open = false;
     /** Since when Redis has not been there, or has refused every try. */
     let idleSince: number | undefined;
     for (let first = true; ; first = false) {
-      let failure: Failure;
       const tried = clock.monotonic();
-      try {
-        // The first try is bounded by the client's own timeout; later ones only have the time that is left.
-        const bound = first ? longest : began + patience - tried;
-        const answer = command();
-        if (bound !== undefined && !(await within(clock, bound, answer))) throw new Error("no answer in time");
-        const reply = await answer;
-        gone = false;
-        return reply;
-      } catch (error) {
-        failure = classifyError(error);
-      }
+      // The first try is bounded by the client's own timeout; later ones only have the time that is left.
+      const { reply, failure } = await this.#tryOnce(command, first ? longest : began + patience - tried);
+      if (failure === undefined) return reply as T;
       const { kind, why } = failure;
       if (kind === "full" || kind === "broken") {
         const what = kind === "full" ? "is out of memory" : "refused a command";
@@ -160,14 +171,14 @@ export function calls(
         open ||= changes;
         const tookMs = clock.monotonic() - tried;
         // The next call must not wait behind an answer that may never come.
-        if (longest !== undefined) client.disconnect(true);
+        if (longest !== undefined) this.#client.disconnect(true);
         // This process was busy, not Redis silent: the answer may have been waiting here.
         else if (tookMs > STALLED_MS && ++stalls <= STALLS) began += tookMs;
       }
       // A large call has long because Redis works on it, not to wait for Redis: other calls wait behind it.
       const until = Math.min(began + patience, (idleSince ?? Number.POSITIVE_INFINITY) + CALL_MS);
       if ((lost && !repeatable) || until - clock.monotonic() <= AGAIN_MS) {
-        if (kind !== "refused") gone = true;
+        if (kind !== "refused") this.#gone = true;
         // A caller that retries after an immediate refusal must not starve the connection that comes back.
         await new Promise((resolve) => void setImmediate(resolve));
         throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${why})`);
@@ -176,13 +187,18 @@ export function calls(
     }
   }
 
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => (turn === undefined ? work() : turn.shared(work));
-
-  return {
-    run(one, args, options = {}) {
-      const longest = patienceOf?.(args);
-      return inTurn(() => insist(() => once(one, args, longest), options, longest));
-    },
-    ask: (command, options = {}) => inTurn(() => insist(() => command(client), options)),
-  };
+  async #tryOnce<T>(
+    command: () => Promise<T>,
+    bound: number | undefined,
+  ): Promise<{ readonly reply?: T; readonly failure?: Failure }> {
+    try {
+      const answer = command();
+      if (bound !== undefined && !(await within(this.#clock, bound, answer))) throw new Error("no answer in time");
+      const reply = await answer;
+      this.#gone = false;
+      return { reply };
+    } catch (error) {
+      return { failure: classifyError(error) };
+    }
+  }
 }

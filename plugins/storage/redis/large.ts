@@ -1,6 +1,6 @@
 /** Runs large commits: a connection of their own, one at a time, with as much time as their size needs. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import { calls, type Calls, type ExclusiveTurn } from "./calls.ts";
+import { Calls, type ExclusiveTurn } from "./calls.ts";
 import { CALL_MS, type Client } from "./connect.ts";
 import { replicated } from "./replicated.ts";
 import { sizeOf } from "./script.ts";
@@ -26,7 +26,7 @@ export function largeCalls(
     // A failed connection is retried later: until then calls find that they cannot be sent, and try again.
     await client.connect().catch(() => {});
     const evaluate = replicated(client, tag, replicas);
-    return calls(client, tag, clock, { evaluate, patience: (args) => CALL_MS + sizeOf(args) * SIZE_MS });
+    return new Calls(client, tag, clock, { evaluate, patience: (args) => CALL_MS + sizeOf(args) * SIZE_MS });
   }
 
   return (...call) => turn.alone(async () => (await (own ??= connect())).run(...call));

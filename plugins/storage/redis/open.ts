@@ -5,19 +5,19 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Storage } from "../../../core/ports/storage.ts";
 import { simpleDriver } from "../embedded/driver.ts";
-import { calls, type Calls, ExclusiveTurn } from "./calls.ts";
-import { channel, type Channel } from "./channel.ts";
+import { Calls, ExclusiveTurn } from "./calls.ts";
+import { Channel } from "./channel.ts";
 import { type Client, connection as connectionOf, type RedisConnection, tagOf } from "./connect.ts";
 import { sharedCounters } from "./counters.ts";
 import { largeCalls } from "./large.ts";
 import { nodes as createNodes } from "./nodes.ts";
 import { LEASE_MS, type ReadOptions, readSecrets, type RedisOptions } from "./options.ts";
 import { infoOf, probeRedis, serverOf } from "./probe.ts";
-import { sharedQueue } from "./queue.ts";
+import { SharedQueue } from "./queue.ts";
 import { manyValues, ranges } from "./range.ts";
 import { replicated } from "./replicated.ts";
 import { timeArgument, type Now } from "./time-argument.ts";
-import { createWriter } from "./writer.ts";
+import { Writer } from "./writer.ts";
 
 /** @throws StartError when Redis cannot be used */
 export async function open(
@@ -56,27 +56,29 @@ async function onConnection(
   const time = timeArgument(clock, serverNow);
   const { now } = time;
   const turn = new ExclusiveTurn();
-  const reading = calls(client, tag, clock, { turn });
+  const reading = new Calls(client, tag, clock, { turn });
   const found = await probeRedis(client, tag, options, context, reading, ended.signal);
   const writing = replicas > 0 ? await copiedCalls(subscriber(), tag, clock, replicas, turn) : reading;
-  const channelNow = (): Channel => notifications;
+  const channel = new Channel(log);
   // Extending waits for replicas as well: an event that was not copied when its attempt begins could be lost, and its
   // id be published again as another event.
-  const writer = createWriter({
+  const writer = new Writer({
     calls: writing,
     large: largeCalls(patient, tag, clock, turn, replicas),
     clock,
     now,
     node,
     flights: replicas > 0 ? 1 : 2,
-    channel: channelNow,
+    channel,
     due: (inMs) => queue.noteDue(inMs),
   });
-  const queue = sharedQueue({ calls: reading, writer, clock, time, leaseMs, node, channel: channelNow });
+  const queue = new SharedQueue({ calls: reading, writer, clock, time, leaseMs, node, channel });
   const nodes = createNodes(reading, tag, clock, node, time);
-  const notifications = await channel(subscriber, tag, clock, reading, nodes, queue.noteDue, log, ended.signal);
+  const wake = (inMs: number): void => queue.noteDue(inMs);
+  const listener = { client: subscriber(), tag, clock, calls: reading, nodes, wake, ended: ended.signal };
+  await channel.listen(listener);
   // A new master may lack messages that the old one sent.
-  client.on("ready", notifications.missed);
+  client.on("ready", () => channel.missed());
   const getMany = manyValues(reading, tag, now);
   const range = ranges(reading, tag, now);
   let closed = false;
@@ -96,16 +98,16 @@ async function onConnection(
     getMany,
     commit,
     range,
-    watch: notifications.watch,
+    watch: (changed) => channel.watch(changed),
     queue,
     nodes,
     counters: sharedCounters(reading, now),
     async status() {
-      notifications.checkRecords();
+      channel.checkRecords();
       const { waiting, leased } = await queue.depth();
       const { durability, version, appendfsync, replicas: copies } = found();
       const facts = { name: "redis", durability, version, appendfsync, replicas: copies, waiting, leased };
-      return { ...facts, usedBytes: await usedBytes(), nodes: await nodes.count(), listening: notifications.listening };
+      return { ...facts, usedBytes: await usedBytes(), nodes: await nodes.count(), listening: channel.listening };
     },
     room,
     time: serverTime,
@@ -125,7 +127,7 @@ async function onConnection(
 /** Opens a connection for what replicas must have too. */
 async function copiedCalls(client: Client, tag: string, clock: Clock, replicas: number, turn: ExclusiveTurn) {
   await client.connect();
-  return calls(client, tag, clock, { evaluate: replicated(client, tag, replicas), turn });
+  return new Calls(client, tag, clock, { evaluate: replicated(client, tag, replicas), turn });
 }
 
 /** Returns what the storage tells of its server. */

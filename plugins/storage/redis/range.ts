@@ -4,6 +4,8 @@ import type { Calls } from "./calls.ts";
 import { MANY, RANGE } from "./commit-lua.ts";
 import type { Now } from "./time-argument.ts";
 
+type Reads = Pick<Calls, "run" | "ask">;
+
 /** Sorts after every key that starts with the text before it. */
 const END = "\u007f";
 /** Entries per script, so that no page blocks Redis for long. */
@@ -15,7 +17,7 @@ const FEW = 4;
 
 /** Returns values in the order of the keys, however many and however long they are. */
 export const manyValues =
-  (calls: Calls, tag: string, now: Now): Storage["getMany"] =>
+  (calls: Reads, tag: string, now: Now): Storage["getMany"] =>
   async (keys) => {
     const values: (string | undefined)[] = [];
     while (values.length < keys.length) {
@@ -29,7 +31,7 @@ export const manyValues =
     return values;
   };
 
-export function ranges(calls: Calls, tag: string, now: Now): Storage["range"] {
+export function ranges(calls: Reads, tag: string, now: Now): Storage["range"] {
   /** Returns the stored prefixes that may hold keys with this prefix, in the order of reading. */
   async function storedOf(prefix: string, reverse: boolean): Promise<readonly string[]> {
     const colon = prefix.indexOf(":");
