@@ -56,14 +56,14 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         syncFolder(folder);
         const written = (changes: number): void => metrics.observe("batch_changes", changes);
         const writer = await openWriter({ path, cacheKiB: cacheKiB - readsKiB }, written, clock);
-        opened.defer(writer.close);
+        opened.defer(() => writer.close());
         const reader = await openReader(path, readsKiB);
-        opened.defer(reader.close);
+        opened.defer(() => reader.close());
         return await embedded(
           {
             name: "sqlite",
             durability: "fsync",
-            commit: writer.commit,
+            commit: writer.commit.bind(writer),
             getMany: async (keys) => reader.getMany(keys),
             range: async (prefix, range) => reader.range(prefix, range),
             count: async (prefix) => reader.count(prefix),

@@ -54,7 +54,6 @@ async function onConnection(
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");
   const time = timeArgument(clock, serverNow);
-  const { now } = time;
   const turn = new ExclusiveTurn();
   const reading = new Calls(client, tag, clock, { turn });
   const found = await probeRedis(client, tag, options, context, reading, ended.signal);
@@ -66,7 +65,7 @@ async function onConnection(
     calls: writing,
     large: largeCalls(patient, tag, clock, turn, replicas),
     clock,
-    now,
+    now: time.now,
     node,
     flights: replicas > 0 ? 1 : 2,
     channel,
@@ -79,8 +78,8 @@ async function onConnection(
   await channel.listen(listener);
   // A new master may lack messages that the old one sent.
   client.on("ready", () => channel.missed());
-  const getMany = manyValues(reading, tag, now);
-  const range = ranges(reading, tag, now);
+  const getMany = manyValues(reading, tag, time.now);
+  const range = ranges(reading, tag, time.now);
   let closed = false;
   const commit: Storage["commit"] = async (changes) => {
     if (closed) throw new StorageError("unavailable", "the storage is closed");
@@ -101,7 +100,7 @@ async function onConnection(
     watch: (changed) => channel.watch(changed),
     queue,
     nodes,
-    counters: sharedCounters(reading, now),
+    counters: sharedCounters(reading, time.now),
     async status() {
       channel.checkRecords();
       const { waiting, leased } = await queue.depth();

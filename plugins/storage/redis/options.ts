@@ -1,8 +1,17 @@
 /** The options of `redis(…)`, the check of them, and the reading of those that are secret. */
 import { StartError } from "../../../core/model/errors.ts";
-import { unknownOptions } from "../../../core/ports/options.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
+import {
+  anything,
+  must,
+  optional,
+  optionProblems,
+  type Rule,
+  type Rules,
+  text,
+  whole,
+} from "../../../core/ports/options.ts";
 
 /** A lease of `redis()` ends after this, where `leaseMs` says nothing else, ms. */
 export const LEASE_MS = 45_000;
@@ -69,53 +78,45 @@ export function readSecrets(options: RedisOptions, secret: (path: string) => str
 }
 
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
-const NODES_RULE = "must be a list with at least one node, each with a host and a port: [{ host, port }]";
-const TLS_RULE = "must be true, false or { ca }, the text of a PEM file";
+const WAYS = ["url", "sentinels", "cluster"] as const;
 
-type Rule = readonly [rule: string, fits: (given: unknown) => boolean];
-const ANY: Rule = ["", () => true];
-const isWhole =
-  (least: number, most: number) =>
-  (given: unknown): boolean =>
-    Number.isInteger(given) && Number(given) >= least && Number(given) <= most;
+const isPort = (given: unknown): boolean => Number.isInteger(given) && Number(given) >= 1 && Number(given) <= 65_535;
 const isNode = (node: Partial<RedisNode> | null): boolean =>
-  typeof node?.host === "string" && node.host !== "" && isWhole(1, 65_535)(node.port);
-const areNodes = (given: unknown): boolean => Array.isArray(given) && given.length > 0 && given.every(isNode);
-const isTls = (given: unknown): boolean =>
-  typeof given === "boolean" || typeof (given as TlsText | null)?.ca === "string";
+  typeof node?.host === "string" && node.host !== "" && isPort(node.port);
+/** Names the first of a list that is no node. */
+const nodes: Rule = (given, path) => {
+  const at = Array.isArray(given) && given.length > 0 ? given.findIndex((node: RedisNode) => !isNode(node)) : undefined;
+  const message = "must be a list with at least one node, each with a host and a port: [{ host, port }]";
+  return at === -1 ? [] : [{ path: at === undefined ? path : `${path}[${at}]`, message }];
+};
+const tls = must(
+  "must be true, false or { ca }, the text of a PEM file",
+  (given) => typeof given === "boolean" || typeof (given as TlsText | null)?.ca === "string",
+);
 
-/** A type that lacks an option does not compile. */
-const RULES: Readonly<Record<keyof RedisOptions, Rule>> = {
-  url: [
-    `${URL_RULE}, or be secretFrom(…)`,
-    (given) => (typeof given === "string" ? isRedisUrl(given) : isSecretOption(given)),
-  ],
-  sentinels: [NODES_RULE, areNodes],
-  name: ANY,
-  cluster: [NODES_RULE, areNodes],
-  username: ANY,
-  password: ANY,
-  sentinelPassword: ANY,
-  tls: [TLS_RULE, isTls],
-  sentinelTls: [TLS_RULE, isTls],
-  prefix: ["must be 1 to 64 letters, digits or _ . : -", (given) => PREFIX.test(given as string)],
-  replicas: ["must be a whole number from 0 to 100", isWhole(0, 100)],
-  leaseMs: ["must be 15000 to 3600000", isWhole(15_000, 3_600_000)],
+const RULES: Rules<RedisOptions> = {
+  url: optional(
+    must(`${URL_RULE}, or be secretFrom(…)`, (given) =>
+      typeof given === "string" ? isRedisUrl(given) : isSecretOption(given),
+    ),
+  ),
+  sentinels: optional(nodes),
+  name: anything,
+  cluster: optional(nodes),
+  username: anything,
+  password: anything,
+  sentinelPassword: anything,
+  tls: optional(tls),
+  sentinelTls: optional(tls),
+  prefix: optional(text("1 to 64 letters, digits or _ . : -", PREFIX)),
+  replicas: optional(whole(0, 100)),
+  leaseMs: optional(whole(15_000, 3_600_000)),
 };
 
 export function problemsOf(options: RedisOptions): readonly FieldError[] {
-  const problems = [...unknownOptions(options, Object.keys(RULES))];
-  const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
-  if (ways.length !== 1)
-    problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
-  for (const [path, [message, fits]] of Object.entries(RULES)) {
-    const given = options[path as keyof RedisOptions];
-    if (given === undefined || fits(given)) continue;
-    // Of a list of nodes the first one that is none is named.
-    const place = Array.isArray(given) ? given.findIndex((node: Partial<RedisNode> | null) => !isNode(node)) : -1;
-    problems.push({ path: place < 0 ? path : `${path}[${place}]`, message });
-  }
-  return problems;
+  const ways = WAYS.filter((way) => options[way] !== undefined);
+  const message = "needs exactly one of url, sentinels and cluster";
+  return [...(ways.length === 1 ? [] : [{ path: ways[1] ?? "url", message }]), ...optionProblems(options, RULES)];
 }
 
 function isRedisUrl(text: string): boolean {

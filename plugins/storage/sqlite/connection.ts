@@ -1,5 +1,5 @@
 /**
- * The writing connection with its prepared statements: types only.
+ * Types of the writing connection with its prepared statements.
  *
  * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line
  * deleted), CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages,

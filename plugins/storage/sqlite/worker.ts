@@ -86,7 +86,7 @@ class Refused extends Error {}
 const number = (db: DatabaseSync, pragma: string): number =>
   Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number;
 
-/** Whether the file is still empty. @throws Refused, before any change, when it is not one of ours */
+/** Returns true when the file is still empty. @throws Refused, before any change, when it is not one of ours */
 function isFresh(db: DatabaseSync): boolean {
   const version = number(db, "user_version");
   if (version === 0 && db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] === 0) return true;

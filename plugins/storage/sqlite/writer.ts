@@ -19,13 +19,6 @@ const SOON_MS = 5;
 /** Most batches at the thread: one under way, and one waiting there, so that the thread need not wait for us. */
 const AHEAD = 2;
 
-interface Writer {
-  /** With `soon` it goes with the next batch of others, and makes one only after some ms, or when many wait like it. */
-  commit(changes: readonly Change[], soon?: boolean): Promise<void>;
-  /** Ends after everything that was committed before. */
-  close(): Promise<void>;
-}
-
 interface Waiting {
   readonly changes: readonly Change[];
   readonly resolve: () => void;
@@ -44,27 +37,64 @@ export async function openWriter(
   clock: Pick<Clock, "now" | "sleep">,
   launch: typeof startThread = startThread,
 ): Promise<Writer> {
-  let thread = await open();
-  const waiting: Waiting[] = [];
-  /** Somebody waits for one of them; otherwise they go when the first has waited. */
-  let urgent = false;
-  let asking = 0;
-  let collecting = false;
-  let opening: Promise<void> | undefined;
-
   async function open(): Promise<Thread> {
     await rewriteLog(`${start.path}-wal`);
-    const { thread: fresh, first } = await launch(start);
-    if ("opened" in first) return fresh;
-    await fresh.end();
+    const { thread, first } = await launch(start);
+    if ("opened" in first) return thread;
+    await thread.end();
     throw errorOf(first);
+  }
+  return new Writer({ path: start.path, open, written, clock }, await open());
+}
+
+interface WriterDeps {
+  readonly path: string;
+  /** Opens the database in a new thread. */
+  readonly open: () => Promise<Thread>;
+  readonly written: (changes: number) => void;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+}
+
+class Writer {
+  readonly #deps: WriterDeps;
+  readonly #waiting: Waiting[] = [];
+  #thread: Thread;
+  /** Somebody waits for one of them; otherwise they go when the first has waited. */
+  #urgent = false;
+  #asking = 0;
+  #collecting = false;
+  #opening: Promise<void> | undefined;
+
+  constructor(deps: WriterDeps, thread: Thread) {
+    this.#deps = deps;
+    this.#thread = thread;
+  }
+
+  /** With `soon` it goes with the next batch of others, and makes one only after some ms, or when many wait like it. */
+  commit(changes: readonly Change[], soon = false): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const own = { changes, resolve, reject };
+      this.#waiting.push(own);
+      this.#send(!soon);
+      if (!soon || this.#waiting.length !== 1) return;
+      const late = (): void => (this.#waiting[0] === own ? this.#send(true) : undefined);
+      void this.#deps.clock.sleep(this.#deps.clock.now() + SOON_MS).then(late);
+    });
+  }
+
+  /** Ends after everything that was committed before. */
+  async close(): Promise<void> {
+    // The thread answers in order, also one that is started for what still waits.
+    while (this.#waiting.length > 0) void this.#sendBatch();
+    await this.#ask("close");
+    await this.#thread.end();
   }
 
   /** Sends what is enough for a batch; the rest when the thread would be idle without it, and it need not wait. */
-  function send(now = false): void {
-    urgent ||= now;
-    while (asking < AHEAD && waiting.length >= ENOUGH) void sendBatch();
-    if (asking === 0 && !collecting && urgent) void sendRest();
+  #send(now = false): void {
+    this.#urgent ||= now;
+    while (this.#asking < AHEAD && this.#waiting.length >= ENOUGH) void this.#sendBatch();
+    if (this.#asking === 0 && !this.#collecting && this.#urgent) void this.#sendRest();
   }
 
   /**
@@ -72,45 +102,45 @@ export async function openWriter(
    * long as each brings more. A batch costs its fsync and two messages whatever its size, and a turn of a busy loop is
    * far shorter than that; an idle one ends at once.
    */
-  async function sendRest(): Promise<void> {
-    collecting = true;
-    for (let turns = 0, had = -1; turns < TURNS && waiting.length > had; turns++) {
-      had = waiting.length;
+  async #sendRest(): Promise<void> {
+    this.#collecting = true;
+    for (let turns = 0, had = -1; turns < TURNS && this.#waiting.length > had; turns++) {
+      had = this.#waiting.length;
       await new Promise((turned) => setImmediate(turned));
     }
-    collecting = false;
-    if (asking === 0 && waiting.length > 0) await sendBatch();
+    this.#collecting = false;
+    if (this.#asking === 0 && this.#waiting.length > 0) await this.#sendBatch();
   }
 
-  async function sendBatch(): Promise<void> {
-    const { batch, request } = take(waiting);
-    urgent = waiting.length > 0;
-    settle(batch, await ask(request));
-    send();
+  async #sendBatch(): Promise<void> {
+    const { batch, request } = take(this.#waiting);
+    this.#urgent = this.#waiting.length > 0;
+    this.#settle(batch, await this.#ask(request));
+    this.#send();
   }
 
   /** Sends a request to the thread, or to a new one if it died. Never rejects. */
-  async function ask(question: WorkerRequest): Promise<WorkerAnswer> {
-    asking++;
+  async #ask(question: WorkerRequest): Promise<WorkerAnswer> {
+    this.#asking++;
     try {
-      if (thread.dead) await (opening ??= reopen());
-      return await thread.ask(question);
+      if (this.#thread.dead) await (this.#opening ??= this.#reopen());
+      return await this.#thread.ask(question);
     } catch (error) {
-      return faultOf(error, start.path);
+      return faultOf(error, this.#deps.path);
     } finally {
-      asking--;
+      this.#asking--;
     }
   }
 
-  async function reopen(): Promise<void> {
+  async #reopen(): Promise<void> {
     try {
-      thread = await open();
+      this.#thread = await this.#deps.open();
     } finally {
-      opening = undefined;
+      this.#opening = undefined;
     }
   }
 
-  function settle(batch: readonly Waiting[], answer: WorkerAnswer): void {
+  #settle(batch: readonly Waiting[], answer: WorkerAnswer): void {
     if (!("done" in answer)) {
       const error = errorOf(answer);
       for (const { reject } of batch) reject(error);
@@ -127,25 +157,8 @@ export async function openWriter(
         changes += one.changes.length;
       }
     }
-    written(changes);
+    this.#deps.written(changes);
   }
-
-  return {
-    commit: (changes, may = false) =>
-      new Promise((resolve, reject) => {
-        const own = { changes, resolve, reject };
-        waiting.push(own);
-        send(!may);
-        const late = (): void => (waiting[0] === own ? send(true) : undefined);
-        if (may && waiting.length === 1) void clock.sleep(clock.now() + SOON_MS).then(late);
-      }),
-    async close() {
-      // The thread answers in order, also one that is started for what still waits.
-      while (waiting.length > 0) void sendBatch();
-      await ask("close");
-      await thread.end();
-    },
-  };
 }
 
 /** Takes the first of them, as many as a batch may have. */
