@@ -12,32 +12,27 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { createRequire, syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
+import { groupBytes, headerLine, type Write } from "../../plugins/storage/unstorage/journal-lines.ts";
 import { testClock } from "../support/clock.ts";
 import { testFolders } from "../support/folder.ts";
-import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
+import { openStorages } from "../support/open-storages.ts";
 import { quietLog } from "../support/quiet.ts";
-import { accept } from "../support/storage-child.ts";
-import { inspect, ledger, live } from "../support/storage-crash.ts";
+import { accept, name } from "../support/storage-child.ts";
 import { eventually } from "../support/until.ts";
 
 const fresh = testFolders();
 
-const opened: Storage[] = [];
+const openWith = openStorages();
 let log = quietLog();
-async function open(dir: string): Promise<Storage> {
+function open(dir: string): Promise<Storage> {
   log = quietLog();
-  const storage = await filesystem({ dir }).setup(pluginContext(testClock(), dir, { log }));
-  opened.push(storage);
-  return storage;
+  return openWith(filesystem({ dir }), dir, { log });
 }
-afterEach(async () => {
-  for (const storage of opened.splice(0)) await storage.dispose();
-});
 
 /** A folder with one event in its files and nothing in its journal. */
 async function filled(dir: string): Promise<string> {
@@ -53,15 +48,6 @@ const all = (dir: string): readonly string[] =>
   readdirSync(dir, { recursive: true, encoding: "utf8" }).map((name) => join(dir, name));
 
 describe("filesystem() and its folder", () => {
-  it("keeps its files from other users", async () => {
-    const dir = join(fresh(), "made", "here");
-    await filled(dir);
-    for (const path of [dir, ...all(dir)]) {
-      const stat = statSync(path);
-      expect(stat.mode & 0o777, path).toBe(stat.isDirectory() ? 0o700 : 0o600);
-    }
-  });
-
   it("closes a folder that others could read, and says so", async () => {
     const dir = fresh();
     await filled(dir);
@@ -127,8 +113,7 @@ describe("filesystem() and its folder", () => {
   it("has nothing of a deleted record in any file a second later", async () => {
     const dir = fresh();
     const clock = testClock();
-    const storage = await filesystem({ dir }).setup(pluginContext(clock, dir));
-    opened.push(storage);
+    const storage = await openWith(filesystem({ dir }), dir, { clock });
     const settled = () =>
       eventually("the files have all", async () => {
         await clock.advance(1_000);
@@ -162,17 +147,8 @@ describe("filesystem() and its folder", () => {
   it("says that perFolder has no effect any more, and starts", async () => {
     const dir = fresh();
     log = quietLog();
-    opened.push(await filesystem({ dir, perFolder: 500 }).setup(pluginContext(testClock(), dir, { log })));
+    await openWith(filesystem({ dir, perFolder: 500 }), dir, { log });
     expect(log.lines).toMatchObject([{ level: "warn" }]);
-  });
-
-  it("refuses a second process, and one that is made by a newer version", async () => {
-    const dir = fresh();
-    const storage = await open(dir);
-    await expect(open(dir)).rejects.toMatchObject({ exitCode: 75 });
-    await storage.dispose();
-    writeFileSync(join(dir, "format.json"), '{"storage":"filesystem","format":3}\n');
-    await expect(open(dir)).rejects.toMatchObject({ exitCode: 78 });
   });
 
   it("refuses a folder of its own that is a link", async () => {
@@ -297,66 +273,111 @@ describe("filesystem() and what cannot be trusted", () => {
   });
 });
 
-describe("filesystem() and failing disks", () => {
-  const missing = needs("strace");
-  for (const [call, error, when, faults] of [
-    ["fdatasync", "EIO", "3", ["unavailable"]],
-    ["fdatasync", "EIO", "3..6", ["unavailable"]],
-    ["pwrite64", "ENOSPC", "4", ["full"]],
-    ["pwrite64", "ENOSPC", "4..9", ["full"]],
-    ["fdatasync,ftruncate", "EIO", "3..8", ["uncertain", "unavailable"]],
-  ] as const) {
-    it(`says ${faults.join(", then ")} when ${call} fails with ${error} (${when}), and goes on when it works again`, async ({
-      skip,
-    }) => {
-      skip(missing !== undefined, missing);
-      const dir = fresh();
-      const book = ledger();
-      await live(book, { folder: dir, storage: "filesystem", first: 0, count: 1, writers: 1 });
-      const inject = `inject=${call}:error=${error}:when=${when}`;
-      const under = [
-        ..."env UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e".split(" "),
-        `trace=${call}`,
-        "-e",
-        inject,
-      ];
-      const { code, stderr } = await live(book, {
-        folder: dir,
-        storage: "filesystem",
-        first: 1,
-        count: 59,
-        writers: 2,
-        under,
-      });
-      expect(code, stderr).toBe(0);
-      expect(faults).toEqual(expect.arrayContaining([...new Set(book.faults)]));
-      expect(book.faults.length).toBeGreaterThan(0);
-      expect(book.ended.has(59)).toBe(true);
-      await inspect(book, dir, "filesystem");
-    });
-  }
-
-  it("says full on a full disk, keeps what it acknowledged, and goes on when there is room", async ({ skip }) => {
+describe("the journal of filesystem() after a power cut", () => {
+  const group = (...commits: readonly (readonly Write[])[]): Buffer => groupBytes(commits);
+  const key = (n: number): string => `event:k:${name(n)}`;
+  const event = (n: number): readonly Write[] => [[key(n), `v${n}`.padEnd(700, "e")]];
+  /** A folder whose journal is left as given. */
+  async function left(...segments: readonly Buffer[]): Promise<string> {
     const dir = fresh();
-    try {
-      execFileSync("mount", ["-t", "tmpfs", "-o", "size=600k,nr_inodes=400,mode=700", "tmpfs", dir], {
-        stdio: "ignore",
-      });
-    } catch {
-      skip(true, "mounting a small file system is not allowed here");
+    await (await open(dir)).dispose();
+    for (const name of readdirSync(join(dir, "journal"))) truncateSync(join(dir, "journal", name), 0);
+    for (const [index, bytes] of segments.entries())
+      writeFileSync(
+        join(dir, "journal", `0000009${index}.ndjson`),
+        Buffer.concat([Buffer.from(headerLine(90 + index)), bytes]),
+      );
+    return dir;
+  }
+  const holed = (bytes: Buffer, text: string): Buffer => {
+    const copy = Buffer.from(bytes);
+    copy.fill(0, copy.indexOf(text), copy.indexOf(text) + 300);
+    return copy;
+  };
+  const events = async (dir: string): Promise<readonly string[]> => (await open(dir)).getKeys("event:", {});
+
+  it("counts nothing behind a hole in its last group: nobody was told of it, and it may build upon what is missing", async () => {
+    const dir = await left(Buffer.concat([group(event(1)), holed(group(event(2), event(3), event(4)), "v3")]));
+    expect(await events(dir)).toEqual([key(1), key(2)]);
+    expect(errors()).toEqual(["the torn end of the journal, never acknowledged"]);
+  });
+
+  it("counts everything else when a group follows the hole: it was synced, and harmed later", async () => {
+    const dir = await left(Buffer.concat([holed(group(event(1), event(2), event(3)), "v2"), group(event(4))]));
+    expect(await events(dir)).toEqual([key(1), key(3), key(4)]);
+    expect(errors()).toEqual(["a damaged line of the journal: a commit may be lost"]);
+  });
+
+  it("counts everything else when a segment follows the hole", async () => {
+    const dir = await left(holed(group(event(1), event(2), event(3)), "v2"), group(event(4)));
+    expect(await events(dir)).toEqual([key(1), key(3), key(4)]);
+    expect(errors()).toEqual(["a damaged line of the journal: a commit may be lost"]);
+  });
+
+  it("keeps one copy of a torn end, however often the start is repeated", async () => {
+    const dir = await left(holed(group(event(1), event(2)), "v2"));
+    const journal = join(dir, "journal", "00000090.ndjson");
+    const bytes = readFileSync(journal);
+    for (let i = 0; i < 3; i++) {
+      writeFileSync(journal, bytes);
+      await (await open(dir)).dispose();
     }
-    try {
-      const book = ledger();
-      await live(book, { folder: dir, storage: "filesystem", first: 0, count: 2_000, writers: 8 });
-      expect(new Set(book.faults)).toEqual(new Set(["full"]));
-      expect(book.accepted.size).toBeGreaterThan(20);
-      execFileSync("mount", ["-o", "remount,size=32m,nr_inodes=9000", dir]);
-      await inspect(book, dir, "filesystem");
-      await live(book, { folder: dir, storage: "filesystem", first: 2_000, count: 5, writers: 2 });
-      expect(book.ended.has(2_004)).toBe(true);
-      await inspect(book, dir, "filesystem");
-    } finally {
-      execFileSync("umount", ["-l", dir]);
-    }
+    expect(quarantined(dir)).toHaveLength(1);
+  });
+});
+
+const promises = createRequire(import.meta.url)("node:fs/promises") as Record<string, (...args: never[]) => unknown>;
+const real = { ...promises };
+
+/** From here on this call fails for all paths that end so. */
+function fail(call: "open" | "readdir", end: RegExp, code: string): void {
+  const act = real[call] as (...args: unknown[]) => unknown;
+  promises[call] = ((path: string, ...rest: unknown[]) =>
+    end.test(path)
+      ? Promise.reject(Object.assign(new Error(`${code}: ${call}`), { code }))
+      : act(path, ...rest)) as never;
+  syncBuiltinESMExports();
+}
+function heal(): void {
+  promises["open"] = real["open"] as never;
+  promises["readdir"] = real["readdir"] as never;
+  syncBuiltinESMExports();
+}
+afterEach(heal);
+
+const LONG = `eventid:key_1:${"Z9".repeat(60)}`;
+
+/** A folder with a due line, a record whose name is too long for one file, and one beside it. */
+async function withLongName(): Promise<string> {
+  const dir = fresh();
+  const storage = await open(dir);
+  await storage.commit([
+    // A start counts the due lines, and looks no further.
+    { op: "put", key: "due:sub_1:1767225600000:01kdvdpb10e72n22bakfam8q74", value: "key_1 1 0 0" },
+    { op: "put", key: LONG, value: "1" },
+    { op: "put", key: "eventid:key_1:short", value: "2" },
+  ]);
+  await storage.dispose();
+  return dir;
+}
+
+describe("filesystem() while the operating system refuses to read", () => {
+  it("leaves a record whose name is too long for one file where it is, and finds it when it can read again", async () => {
+    const dir = await withLongName();
+    const storage = await open(dir);
+    fail("open", /-\/[^/]+\.json$/, "EMFILE");
+    await expect(storage.range("eventid:")).rejects.toMatchObject({ name: "StorageError", fault: "unavailable" });
+    heal();
+    expect((await storage.range("eventid:")).map(({ key }) => key)).toEqual([LONG, "eventid:key_1:short"].toSorted());
+    expect(await storage.getItem(LONG)).toBe("1");
+    expect(quarantined(dir)).toEqual([]);
+  });
+
+  it("says unavailable when a folder cannot be listed, not what the system call was", async () => {
+    const dir = await withLongName();
+    fail("readdir", /items\/eventid$/, "EIO");
+    await expect(open(dir)).rejects.toMatchObject({ name: "StorageError", fault: "unavailable" });
+    heal();
+    expect(await (await open(dir)).range("eventid:")).toHaveLength(2);
   });
 });

@@ -2,30 +2,24 @@
 import { spawnSync } from "node:child_process";
 import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
-import { testClock } from "../support/clock.ts";
 import { testFolders } from "../support/folder.ts";
 import { oldPath, putOld, writeFormat1 } from "../support/format-1.ts";
 import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
+import { openStorages } from "../support/open-storages.ts";
 import { quietLog } from "../support/quiet.ts";
 import { name } from "../support/storage-child.ts";
-import { inspect, ledger, live } from "../support/storage-crash.ts";
+import { inspect, ledger, live, underStrace } from "../support/storage-crash.ts";
 
 const fresh = testFolders();
-const opened: Storage[] = [];
+const openWith = openStorages();
 let log = quietLog();
-async function open(dir: string): Promise<Storage> {
+function open(dir: string): Promise<Storage> {
   log = quietLog();
-  const storage = await filesystem({ dir }).setup(pluginContext(testClock(), dir, { log }));
-  opened.push(storage);
-  return storage;
+  return openWith(filesystem({ dir }), dir, { log });
 }
-afterEach(async () => {
-  for (const storage of opened.splice(0)) await storage.dispose();
-});
 const all = async (storage: Storage) =>
   Object.fromEntries((await storage.range("", { limit: 10_000 })).map(({ key, value }) => [key, value]));
 const told = (): readonly unknown[] => log.lines.map(({ fields }) => fields["why"] ?? fields);
@@ -157,10 +151,8 @@ describe("a take-over of a folder that is killed", () => {
       const book = ledger();
       book.highest = 39;
       for (let n = 0; n < 40; n++) (n < 20 ? book.ended : book.accepted).add(n);
-      const under = [..."env UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e".split(" "), `trace=${call}`, "-e"];
-      const inject = `inject=${call}:signal=SIGKILL:when=${when}`;
-      const life = { folder, storage: "filesystem", first: 40, count: 0, writers: 1 } as const;
-      const { code } = await live(book, { ...life, under: [...under, inject] });
+      const under = underStrace(call, `signal=SIGKILL:when=${when}`);
+      const { code } = await live(book, { folder, storage: "filesystem", first: 40, count: 0, writers: 1, under });
       expect(code).not.toBe(0);
       book.highest = 39;
       await inspect(book, folder, "filesystem");

@@ -2,32 +2,24 @@
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Change } from "../../core/model/kind.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { createCleanUp } from "../../plugins/storage/sqlite/clean-up.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { random as seeded } from "../../tools/torture/random.ts";
-import { testClock } from "../support/clock.ts";
 import { testFolder } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
-import { ledger, live as childLife } from "../support/storage-crash.ts";
+import { openStorages } from "../support/open-storages.ts";
+import { ledger, live as childLife, underStrace } from "../support/storage-crash.ts";
 import { eventually } from "../support/until.ts";
 
 const RECORDS = 8_000;
 const TEXT = "of Alice ".repeat(200);
 const keyOf = (n: number): string => `event:key_1:${String(n).padStart(8, "0")}`;
 
-const opened: Storage[] = [];
-async function open(dir: string): Promise<Storage> {
-  const storage = await sqlite().setup(pluginContext(testClock(), dir));
-  opened.push(storage);
-  return storage;
-}
-afterEach(async () => {
-  for (const storage of opened.splice(0)) await storage.dispose();
-});
+const openWith = openStorages();
+const open = (dir: string): Promise<Storage> => openWith(sqlite(), dir);
 
 const numbers = Array.from({ length: RECORDS }, (_, n) => n);
 const fill = (storage: Storage): Promise<void> =>
@@ -173,9 +165,8 @@ describe("the file of sqlite()", { timeout: 240_000 }, () => {
     await storage.dispose();
     expect(readable(dir, gone)).not.toEqual([]);
     for (const when of [3, 200]) {
-      const under = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"];
-      const inject = ["-e", `inject=pwrite64:signal=SIGKILL:when=${when}`];
-      const life = { folder: dir, first: 0, count: 0, writers: 0, hold: true, under: [...under, ...inject] };
+      const under = underStrace("pwrite64", `signal=SIGKILL:when=${when}`);
+      const life = { folder: dir, first: 0, count: 0, writers: 0, hold: true, under };
       expect((await childLife(ledger(), life)).code).not.toBe(0);
     }
     const again = await open(dir);

@@ -75,3 +75,15 @@ export async function inspect(book: Ledger, folder: string, plugin: StorageName 
     await storage.dispose();
   }
 }
+
+/**
+ * Returns the command that a child is run under to have a system call fail, or kill it. With one thread in the pool the
+ * calls come in order.
+ * @param then as strace writes it: `signal=SIGKILL:when=2`
+ * @param only the path whose calls are meant
+ */
+export const underStrace = (call: string, then: string, only?: string): readonly string[] => [
+  ..."env UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e".split(" "),
+  ...[`trace=${call}`, "-e", `inject=${call}:${then}`],
+  ...(only === undefined ? [] : ["-P", only]),
+];
