@@ -3,12 +3,11 @@ import type { Driver } from "unstorage";
 import { optionProblems } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { refuseOptions } from "../../core/model/errors.ts";
+import { refuseOptions, StartError, StorageError } from "../../core/model/errors.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
 import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 import { itemJournal } from "./unstorage/item-journal.ts";
-import { ITEMS } from "./unstorage/items.ts";
-import { listKeys, probeDriver } from "./unstorage/start.ts";
+import { drop, itemKey, itemName, ITEMS, itemText, itemValue, listKeys, put } from "./unstorage/items.ts";
 import { Store } from "./unstorage/store.ts";
 
 /**
@@ -54,4 +53,27 @@ function problemsOf(driver: Driver | undefined): { readonly path: string; readon
   const needed = ["getItem", "setItem", "removeItem", "getKeys"] as const;
   const missing = needed.filter((method) => typeof driver?.[method] !== "function");
   return missing.map((method) => ({ path: "driver", message: `the driver cannot be written to: it has no ${method}` }));
+}
+
+/** @throws StartError 78 when the driver does not keep what it gets */
+async function probeDriver(driver: Driver): Promise<void> {
+  const key = "meta:probe";
+  const name = itemName(key);
+  const value = '{"a":1.0}\n"żółć"';
+  try {
+    const before = await driver.getItem(name, {});
+    if (before === null || before === undefined) {
+      await put(driver, name, itemText(value));
+      const same = itemValue(await driver.getItem(name, {}), name) === value;
+      const listed = (await driver.getKeys("", {})).some((listedName) => itemKey(listedName) === key);
+      await drop(driver, name);
+      if (!same || !listed) throw new StorageError("broken", "it did not return what was written to it");
+    }
+  } catch (error) {
+    throw new StartError(
+      78,
+      `the driver ${driver.name ?? ""} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
+  }
 }

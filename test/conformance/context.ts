@@ -37,7 +37,7 @@ export interface LogLine {
 
 export interface TestContext<Time extends Clock = TestClock> extends PluginContext, AsyncDisposable {
   readonly clock: Time;
-  /** What the plug-in logged. */
+  /** The lines that the plug-in logged. */
   readonly lines: readonly LogLine[];
   /**
    * Counters, gauges, and sums of histograms, by name and labels as in `relay_plugin_x_total{queue="a"}`; the relay's own by

@@ -179,7 +179,7 @@ export function describeCounters(it: Register & { readonly skip: Register }, har
   });
 }
 
-/** Whether two opened counters stand for nodes of one store. */
+/** Two opened counters stand for nodes of one store. */
 async function sharesState(nodes: readonly [Counters, Counters], key: string): Promise<boolean> {
   const ask = take(key, 6, 1);
   await nodes[0].take([ask]);

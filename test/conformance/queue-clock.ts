@@ -31,7 +31,7 @@ export function clockLaws({ open, reopen, law, harness }: Bench): void {
   const step = (ms: number): Promise<void> => (clock.step as NonNullable<typeof clock.step>)(ms);
 
   /**
-   * What a worker claims while so much time passes. If that is fewer than `count`, time stands still until what goes on in
+   * Returns the claims of a worker while so much time passes. If that is fewer than `count`, time stands still until what goes on in
    * the background has found them.
    */
   async function claimed({ queue }: Storage, count: number, ms: number): Promise<readonly Lease[]> {
@@ -87,7 +87,7 @@ export function clockLaws({ open, reopen, law, harness }: Bench): void {
           await enqueue(storage, ...dues);
           await step(ms);
           storage = await goOn(storage, restart);
-          // What a clock says after a restart may be true: time has passed then.
+          // The time of a clock after a restart may be true: time has passed then.
           if (!restart || ms < 0) expect(await claimed(storage, 0, 19 * SECOND)).toEqual([]);
           const first = await claimed(storage, 1, SECOND + SLACK);
           if (!restart || ms < 0) expect(keys(first)).toEqual(keys(dues.slice(0, 1)));

@@ -6,7 +6,7 @@ import type { Bench } from "./storage.ts";
 
 /** A wait, and whether it has ended. */
 async function waiting(queue: Queue): Promise<{ ended: boolean; readonly over: Promise<void>; stop(): void }> {
-  // What was there before is looked at first, as a worker does.
+  // Lines from before are claimed first, as a worker does.
   while ((await claim(queue)).length > 0) await settled();
   const stop = new AbortController();
   const wait = { ended: false, over: Promise.resolve(), stop: () => stop.abort() };

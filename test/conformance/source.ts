@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
 import type { Accept, AcceptRequest, Source } from "../../core/ports/source.ts";
 
-/** What upstream learns: it may forget the event; it must mend it; it is to be offered again. */
+/** The answers that upstream gets: it may forget the event; it must mend it; it is to be offered again. */
 export type Upstream = "acknowledged" | "refused" | "later";
 
 export interface SourceUnderTest extends AsyncDisposable {

@@ -15,7 +15,7 @@ interface Batch {
   readonly changes: readonly Change[];
 }
 
-/** What intake writes for a batch of a publisher: an event row, its id, and a due line for each subscription. */
+/** Returns what intake writes for a batch of a publisher: an event row, its id, and a due line for each subscription. */
 function batch(n: number, subscriptions: number, dueAt: number): Batch {
   const keyId = `key_${n}`;
   const subs = Array.from({ length: subscriptions }, (_, i) => `sub_${n}x${String(i).padStart(20, "0")}`);

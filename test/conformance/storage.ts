@@ -11,7 +11,7 @@ import { modelLaws } from "./storage-model.ts";
 import { rangeLaws } from "./storage-range.ts";
 import { queueLaws } from "./queue.ts";
 
-/** What a storage may be excused from, each with its reason. */
+/** The laws that a storage may be excused from, each with its reason. */
 export type Skippable =
   | "reopen"
   | "conditions"
@@ -61,7 +61,7 @@ export interface StorageHarness {
 /** The laws of size are done when they are done: a file a row takes its time, on a busy machine more. */
 const BIG_MS = 300_000;
 
-/** What the laws are written with: a storage that is disposed of afterwards, and `law` instead of `it`. */
+/** The tools that the laws are written with: a storage that is disposed of afterwards, and `law` instead of `it`. */
 export interface Bench {
   readonly harness: StorageHarness;
   open(): Promise<Storage>;

@@ -3,12 +3,12 @@ import { expect } from "vitest";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 
 /**
- * What a far side may lack. `headers`: what came with the body can be looked at, and a wish for a pause can be sent
+ * The abilities that a far side may lack. `headers`: what came with the body can be read, and a wish for a pause can be sent
  * back. `status`: it answers with statuses and bodies of its own; a bus confirms or refuses, and has neither.
  */
 export type Ability = FarSide["do"] | "headers" | "status";
 
-/** What the far side is told to do with every request from now on. */
+/** The answer of the far side to every request from now on. */
 export type FarSide =
   | { readonly do: "answer"; readonly status: number; readonly body?: string; readonly retryAfter?: string }
   /** Takes the request and says nothing more. */

@@ -53,7 +53,7 @@ describe.each(STORAGES)("$storage() on a bad disk", ({ storage, plugin, only, fa
       skip(missing !== undefined, missing);
       const folder = fresh();
       const book = ledger();
-      // What comes first is made in a life of its own, so that the counts begin with the commits.
+      // The first commit is made in a life of its own, so that the counts begin with the commits.
       await live(book, { folder, storage, first: 0, count: 1, writers: 1 });
       const under = underStrace(call, `error=${error}:when=${when}`, only(folder));
       const { code, stderr } = await live(book, { folder, storage, first: 1, count: 59, writers: 2, under });

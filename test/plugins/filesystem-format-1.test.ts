@@ -1,4 +1,4 @@
-// What earlier versions stored is taken over whole, also by a start that dies in the middle of it.
+// Records of earlier versions are taken over whole, also by a start that dies in the middle of it.
 import { spawnSync } from "node:child_process";
 import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -20,7 +20,7 @@ async function fileMethods(): Promise<FileHandle> {
   return Object.getPrototypeOf(handle) as FileHandle;
 }
 
-/** What a process that started now would read. */
+/** Returns the keys that a process that started now would read. */
 let copies = 0;
 async function keysNow(dir: string): Promise<readonly string[]> {
   const copy = join(folder, `copy-${++copies}`);

@@ -1,4 +1,4 @@
-/** What the in-process queue reads of storage, and still knows of lines that it has no room for. Its laws are in test/conformance. */
+/** The in-process queue and the lines that it has no room for, or whose times cannot be true. Its laws are in test/conformance. */
 import { describe, expect, it } from "vitest";
 import { DUE } from "../../core/model/schema.ts";
 import type { Due } from "../../core/model/delivery.ts";

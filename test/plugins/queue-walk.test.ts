@@ -245,7 +245,7 @@ describe("the in-process queue", () => {
             for (const lease of await walk.claim(512, 512)) await walk.settle(lease);
             walk.leases.length = 0;
           }
-          // What it still supposes to be in storage, it looks for.
+          // It searches for what it still supposes to be in storage.
           for (const _ of SUBS) expect(await walk.claim(1, 1)).toEqual([]);
           expect(await walk.queue.depth()).toEqual({ waiting: 0, leased: 0, oldestDueAt: undefined });
           await walk.queue.close();

@@ -126,7 +126,7 @@ describe.skipIf(missing !== undefined)(
       return storage;
     }
 
-    /** What is claimed while so much time passes, by a worker that looks each second. */
+    /** Returns the claims while so much time passes, of a worker that claims each second. */
     async function worked({ queue }: Storage, ms: number): Promise<readonly string[]> {
       const seen = (await claim(queue)).map(({ ordinal }) => ordinal);
       for (let left = ms; left > 0; left -= SECOND) {

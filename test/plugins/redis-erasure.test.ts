@@ -1,4 +1,4 @@
-// What Redis still has on its disk of erased events.
+// Erased events on the disk of a Redis.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -97,7 +97,7 @@ describe.skipIf(missing !== undefined)(
   },
 );
 
-/** What is due, as soon as the storage answers again. */
+/** Returns what is due, as soon as the storage answers again. */
 async function claimed(storage: Storage): Promise<readonly unknown[]> {
   for (;;) {
     const leases = await claim(storage.queue).catch(() => []);

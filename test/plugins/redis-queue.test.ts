@@ -1,4 +1,4 @@
-// What the queue on Redis keeps right when something fails in the middle: sweeps, cancels, and keys that must end.
+// The queue on Redis when something fails in the middle: sweeps, cancels, and keys that must end.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";

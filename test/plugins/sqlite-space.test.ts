@@ -1,4 +1,4 @@
-// What sqlite() gives back to the disk, and what can still be read of deleted records.
+// Space that sqlite() gives back to the disk, and what can still be read of deleted records.
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -14,7 +14,7 @@ import { SCRIPTS, type Deed, type Script, type ScriptName } from "./scripts.ts";
 
 const say = (line: string): void => void writeSync(1, `${line}\n`);
 
-/** What the storage puts off comes soon, so that much of it is recorded. */
+/** Work that the storage puts off comes soon, so that much of it is recorded. */
 function hasty(): Clock {
   const clock = systemClock();
   return {

@@ -34,7 +34,7 @@ export class Disk {
   readonly #fds = new Map<number, { readonly node: Node; position: number }>();
   readonly #syncing = new Map<string, { readonly node: Node; readonly mark: number }>();
 
-  /** What lies in the folder now counts as synced. */
+  /** Counts as synced what lies in the folder now. */
   constructor(path: string) {
     this.path = path;
     this.root = load(path);

@@ -1,12 +1,12 @@
-/** What must be found, as far as the process has said: each writer's rows after what was acknowledged to it. */
+/** Knows what must be found, as far as the process has said: each writer's rows after what was acknowledged to it. */
 import { applied, SCRIPTS, type Script, type ScriptName } from "./scripts.ts";
 
 type Rows = ReadonlyMap<string, string>;
 
-/** What one writer's rows may be: more than one thing after a commit of which nobody knows whether it happened. */
+/** The rows that one writer may have: more than one thing after a commit of which nobody knows whether it happened. */
 interface Writer {
   sure: readonly Rows[];
-  /** What they may be if the commit under way happens. */
+  /** The rows if the commit under way happens. */
   under: readonly Rows[] | undefined;
 }
 

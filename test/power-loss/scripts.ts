@@ -1,4 +1,4 @@
-/** What the recorded process stores, known to the test as well, so that it can say what must be found afterwards. */
+/** The commits of the recorded process, known to the test as well, so that it can say what must be found afterwards. */
 import type { Change } from "../../core/ports/storage.ts";
 
 /** "idle": wait until the storage has nothing left to do behind the commits. */

@@ -15,7 +15,7 @@ import type { ScriptName } from "./scripts.ts";
 import type { Step } from "./trace.ts";
 
 const CHILD = join(import.meta.dirname, "child.ts");
-/** What a power cut alone must never make a storage say. */
+/** Log lines that a power cut alone must never cause. */
 const ALARMS = [
   "a damaged record",
   "a record in the wrong folder",
@@ -86,7 +86,7 @@ export async function cutLife({ storage, scratch, parts }: Life, more: Partial<C
 
 interface Found {
   readonly rows: ReadonlyMap<string, string>;
-  /** What was said that a power cut must not cause. */
+  /** Those lines of the log that a power cut must not cause. */
   readonly alarms: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** What a process did to the disk, read from strace's record of its system calls. */
+/** The work of a process on the disk, read from strace's record of its system calls. */
 
 /** A flag of a call says when it counts: a sync covers what had ended when it began. */
 export type Step =

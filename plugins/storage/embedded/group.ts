@@ -15,7 +15,7 @@ export interface PendingCommit {
 export type KeyWrite = readonly [key: string, value: string | null];
 
 interface JudgedGroup {
-  /** What each commit that is kept writes, in order. */
+  /** The writes of each commit that is kept, in order. */
   readonly writes: readonly (readonly KeyWrite[])[];
   /** Answers all that are not answered yet. To be called once the writes are stored. */
   answer(): void;

@@ -86,7 +86,7 @@ export class EmbeddedQueue implements Queue {
     const taken = new Map<string, number>();
     this.#take(request, taken, claimed);
     this.#feeder.refill();
-    // What a page brings does not wait for the pages of all others.
+    // The lines of a page do not wait for the pages of all others.
     for (let page; claimed.length === 0 && (page = this.#feeder.nextPage()) !== undefined;) {
       await page;
       this.#take(request, taken, claimed);
@@ -235,7 +235,7 @@ export class EmbeddedQueue implements Queue {
     let all = this.#feeder.knowsAll();
     for (const queue of this.#window.queues.values()) {
       const at = queue.firstAt();
-      // What is paused waits by intent: it is not late.
+      // A paused line waits by intent: it is not late.
       if (at <= now && queue.pausedMs() === 0 && (oldest === undefined || at < oldest)) oldest = at;
       if (queue.behind !== undefined) all = false;
     }

@@ -9,7 +9,7 @@ import { simpleDriver, type KeyValue } from "./driver.ts";
 import { EmbeddedQueue } from "./queue.ts";
 import { watchedKeys, Watchers } from "./watch.ts";
 
-/** What a plug-in brings. Promises and errors are those of the storage port. */
+/** The parts that a plug-in brings. Promises and errors are those of the storage port. */
 export interface EmbeddedStore extends KeyValue {
   /** With `soon` it may wait up to 5 ms, to be made durable together with commits that cannot wait. */
   commit(changes: readonly Change[], soon?: boolean): Promise<void>;

@@ -37,11 +37,11 @@ function clientOptions(options: ReadOptions): ClientOptions {
     connectTimeout: 1_500,
     keepAlive: 10_000,
     retryStrategy: () => AGAIN_MS,
-    // While Redis is away, the wait for its goodbye would hold the end of the process for 2 s.
+    // While Redis is unreachable, the wait for its goodbye would hold the end of the process for 2 s.
     disconnectTimeout: 100,
     // A Redis that loads its data states how long that will take, and states hours when it has just begun.
     maxLoadingRetryTime: AGAIN_MS,
-    // After a failover the old master answers READONLY: look for the new one.
+    // After a failover the old master answers READONLY: find the new one.
     reconnectOnError: ({ message }) => withoutPlace(message).startsWith("READONLY"),
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),

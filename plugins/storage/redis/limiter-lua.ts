@@ -56,14 +56,14 @@ local function window(start, count, limit, windowMs)
   return math.max(0, limit - taken), start + windowMs - now, start
 end
 
-local function look(tally, take)
+local function standing(tally, take)
   local sRemaining, sReset, sStart = window(tally.sustainedStart, tally.sustainedCount, take.sLimit, take.sMs)
   local bRemaining, bReset, bStart = window(tally.burstStart, tally.burstCount, take.bLimit, take.bMs)
   return {0, sRemaining, sReset, sStart, bRemaining, bReset, bStart, 0, 0, 0}
 end
 
 local function refuse(tally, take)
-  local taken = look(tally, take)
+  local taken = standing(tally, take)
   local suspended = math.max(0, tally.suspendedUntil - now)
   local sustained = taken[2] > 0 and 0 or taken[3]
   local burst = taken[5] > 0 and 0 or taken[6]
@@ -88,7 +88,7 @@ local function decide(before, take)
     after.sustainedCount = sustained + 1
     if burst == 0 then after.burstStart = now end
     after.burstCount = burst + 1
-    return after, look(after, take)
+    return after, standing(after, take)
   end
   if suspended or take.refusals == 0 then return before, refuse(before, take) end
   local open = before.refusedCount > 0 and now < before.refusedStart + take.aMs
@@ -150,7 +150,7 @@ for i = 3, #ARGV, 10 do
 end
 for n, take in ipairs(takes) do
   -- A take that would have passed alone is not counted when another take was refused.
-  if refused and taken[n][1] == 0 then taken[n] = look(before[n], take) else keep(after[n], take) end
+  if refused and taken[n][1] == 0 then taken[n] = standing(before[n], take) else keep(after[n], take) end
 end
 return taken
 `);

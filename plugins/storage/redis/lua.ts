@@ -50,7 +50,7 @@ local function parseDue(rest)
 end
 
 -- Files a subscription under its next time, unless it is being served already or is filed under an earlier one. One that
--- is looked at too early is filed again; it is never looked at too late.
+-- is read too early is filed again; it is never read too late.
 local filed = {}
 local function file(sub, at)
   if filed[sub] and filed[sub] <= at then return end

@@ -64,7 +64,7 @@ export function nodes(
   const actors = new Set<(word: string) => Promise<unknown>>();
   /** Our open questions: who has answered, and what to call then. */
   const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();
-  /** What our actors do, or have done, for questions of other nodes. */
+  /** The work of our actors, under way or done, for questions of other nodes. */
   const acted = new Map<string, Promise<unknown>>();
   let asked = 0;
 

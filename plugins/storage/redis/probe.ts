@@ -9,7 +9,7 @@ import type { Client } from "./connect.ts";
 import type { ReadOptions } from "./options.ts";
 
 /** Time between two readings, ms. */
-const LOOK_MS = 5_000;
+const READ_MS = 5_000;
 /** Least time between two rewrites of the append-only file that any node asks for, ms. */
 const REST_MS = 3_600_000;
 
@@ -59,7 +59,7 @@ async function checkDatabase(client: Client): Promise<void> {
 }
 
 /** @param log reports that Redis hides its configuration; left out when that is known */
-async function lookAt(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<RedisProbe> {
+async function probe(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<RedisProbe> {
   const server = await serverOf(client, tag);
   const info = await server.info();
   // It answers this while it reads its records, and says then that it has no append-only file.
@@ -175,15 +175,15 @@ export async function probeRedis(
 ): Promise<() => RedisProbe> {
   const wanted = options.replicas ?? 0;
   await checkDatabase(client);
-  let now = await lookAt(client, tag, options, log);
+  let now = await probe(client, tag, options, log);
   refuse(now);
   const { replicas: connected } = now;
   if (connected < wanted)
     log.warn("fewer replicas are connected than commits wait for: commits fail until they are", { connected, wanted });
   report(log, now, wanted);
 
-  const look = async (): Promise<void> => {
-    const found = await calls.ask(() => lookAt(client, tag, options));
+  const read = async (): Promise<void> => {
+    const found = await calls.ask(() => probe(client, tag, options));
     const was = now;
     now = found;
     if (found.durability !== was.durability) metrics.count("durability_changes", { to: found.durability });
@@ -191,11 +191,11 @@ export async function probeRedis(
   };
   const rewrite = createRewrite(client, tag, log);
   const watch = async (): Promise<void> => {
-    await look().catch(() => {});
+    await read().catch(() => {});
     if (now.appendfsync !== "off") await calls.ask(rewrite).catch(() => {});
   };
-  every(clock, LOOK_MS, watch, ended).catch(() => {});
-  client.on("ready", () => void look().catch(() => {}));
+  every(clock, READ_MS, watch, ended).catch(() => {});
+  client.on("ready", () => void read().catch(() => {}));
 
   return () => now;
 }

@@ -194,13 +194,13 @@ return lines
 export const DEPTH = inRedis(`
 local leased = tonumber(call('GET', P .. ':q:leases') or 0)
 local oldest = -1
-local function look(sub)
+local function older(sub)
   local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
   if #head > 0 and tonumber(head[2]) <= now and (oldest < 0 or tonumber(head[2]) < oldest) then oldest = tonumber(head[2]) end
 end
-for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do look(sub) end
-for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do look(sub) end
+for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do older(sub) end
+for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do older(sub) end
 local held = call('HSCAN', P .. ':q:hold', 0, 'COUNT', 100)[2]
-for i = 1, math.min(#held, 200), 2 do look(held[i]) end
+for i = 1, math.min(#held, 200), 2 do older(held[i]) end
 return {call('ZCARD', P .. ':i:due:'), leased, oldest < 0 and oldest or oldest - ahead}
 `);

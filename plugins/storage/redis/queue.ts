@@ -13,7 +13,7 @@ import type { Script } from "./script.ts";
 import type { TimeArgument } from "./time-argument.ts";
 import type { Writer } from "./writer.ts";
 
-/** Longest time between two looks, in case a message is lost, ms. */
+/** Longest time between two claims, in case a message is lost, ms. */
 const LONGEST_WAIT_MS = 5_000;
 /** …and while no messages can arrive, ms. */
 const DEAF_WAIT_MS = 250;

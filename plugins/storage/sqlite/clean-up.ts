@@ -1,6 +1,6 @@
 /**
  * Overwrites what SQLite leaves of deleted records: when it moves records between pages, copies stay in the gap of a page
- * between its pointers and its records, where `secure_delete` never comes. A clean-up looks at every page of the file, a
+ * between its pointers and its records, where `secure_delete` never comes. A clean-up reads every page of the file, a
  * few at a time while nothing is written, and writes zeros over the gaps, in the file itself: SQLite reads no gap, so that
  * a crash in the middle of a write, or a reader beside it, meets the same page. (`VACUUM` would hold up the writer for
  * minutes, and needs the room of a second file.) A row says that one is owed, written with the deletion.
@@ -16,9 +16,9 @@ export const OWED = "\u007f";
 
 /** Bytes of a page, and the number of pages that the one before them says the kind of: a page of the file's map. */
 const [PAGE, MAPPED] = [4_096, 819];
-/** What the map calls the root and the other pages of a table or index. */
+/** The numbers in the map for the root and the other pages of a table or index. */
 const [ROOT, TREE] = [1, 5];
-/** Pages looked at in one step, in some milliseconds; most pages that are noted, beyond which it begins again. */
+/** Pages read in one step, in some milliseconds; most pages that are noted, beyond which it begins again. */
 const [STEP, NOTED] = [500, 50_000];
 /** Bytes before the first frame of the log, and before the page in each. */
 const [LOG_HEAD, FRAME_HEAD] = [32, 24];

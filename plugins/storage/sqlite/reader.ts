@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
 import { DUE } from "../../../core/model/schema.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { bounds } from "../embedded/sorted-keys.ts";
+import { bounds } from "../embedded/sorted-map.ts";
 import { faultOf } from "./faults.ts";
 
 type Row = readonly [key: string, value: string];

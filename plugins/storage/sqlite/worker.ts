@@ -9,9 +9,8 @@ import { parentPort, workerData } from "node:worker_threads";
 import { collector, whenIdle } from "../../../core/ports/idle.ts";
 import { makeChanges } from "./changes.ts";
 import { createCleanUp, OWED } from "./clean-up.ts";
-import type { Open, Table } from "./connection.ts";
 import { faultOf } from "./faults.ts";
-import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
+import type { Open, Table, WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./types.ts";
 
 /** PRAGMA user_version and application_id ("Rlay") of our files. */
 const [SCHEMA, APPLICATION] = [1, 0x52_6c_61_79];

@@ -2,10 +2,10 @@
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { rewriteFile } from "../embedded/rewrite-file.ts";
 import { faultOf } from "./faults.ts";
-import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
-import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./worker-messages.ts";
+import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./types.ts";
 
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
@@ -158,6 +158,23 @@ class Writer {
       }
     }
     this.#deps.written(changes);
+  }
+}
+
+/**
+ * Rewrites the log that an earlier process left, before SQLite reads it. A commit whose sync failed may be complete in
+ * the page cache but not on the disk: SQLite would take it for committed and copy it into the database, and a power cut
+ * before the log is emptied would then leave an older log over a newer database, which is half a commit or a damaged
+ * file.
+ * @throws StorageError `unavailable` when it cannot be read or written; a full disk is no fault here
+ */
+async function rewriteLog(path: string): Promise<void> {
+  try {
+    await rewriteFile(path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "failed";
+    if (code === "ENOENT" || code === "ENOSPC" || code === "EDQUOT") return;
+    throw new StorageError("unavailable", `sqlite: the log cannot be synced: ${code}`, { cause: error });
   }
 }
 

@@ -47,17 +47,6 @@ export async function replaceFile(temporary: string, path: string, text: string)
   }
 }
 
-/** Rewrites a file with its own bytes and syncs it: after a failed sync, the page cache shows what the disk does not have. */
-export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void> {
-  const handle = await open(path, constants.O_WRONLY | constants.O_NOFOLLOW);
-  try {
-    await writeAll(handle, bytes, 0);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Returns the text of a regular file; `undefined` without one, empty for a link or a folder. @throws StorageError */
 export async function readRegular(path: string): Promise<string | undefined> {
   let handle: FileHandle | undefined;

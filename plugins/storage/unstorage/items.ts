@@ -86,3 +86,14 @@ export async function get(driver: Driver, name: string): Promise<unknown> {
 export const put = async (driver: Driver, name: string, text: string): Promise<void> =>
   driver.setItem?.(name, text, {});
 export const drop = async (driver: Driver, name: string): Promise<void> => driver.removeItem?.(name, {});
+
+/** Calls `add` with the key of every item. @returns how many items are not the relay's */
+export async function listKeys(driver: Driver, add: (key: string) => void): Promise<number> {
+  let foreign = 0;
+  for (const name of await driver.getKeys("", {})) {
+    const key = itemKey(name);
+    if (key !== undefined) add(key);
+    else if (name !== JOURNAL) foreign++;
+  }
+  return foreign;
+}

@@ -53,14 +53,14 @@ interface Segment {
 interface Header {
   readonly journal: number;
   readonly cut?: Cut;
-  /** Whether its groups can be told apart. Segments of version 0.1.0 have none: there each line is one. */
+  /** Its groups can be told apart. Segments of version 0.1.0 have none: there each line is one. */
   readonly groups?: boolean;
 }
 
 /**
  * Reads a segment; `last`: none follows. A group, and a segment, begins only after the one before it is synced: damage
  * followed by another one was acknowledged and harmed later. Damage in the very last group is a torn write that nobody
- * was told of; readable lines after it are dropped too, since they may depend on what is missing.
+ * was answered; readable lines after it are dropped too, since they may depend on what is missing.
  */
 export function readSegment(bytes: Uint8Array, last: boolean): Segment {
   const lines: JournalLine[] = [];

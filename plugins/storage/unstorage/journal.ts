@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { syncFolderAsync } from "../../../core/ports/folder.ts";
 import type { KeyWrite } from "../embedded/group.ts";
-import { createFile, fault, rewriteFile, unlessMissing, writeAll } from "./disk.ts";
+import { rewriteFile } from "../embedded/rewrite-file.ts";
+import { createFile, fault, unlessMissing, writeAll } from "./disk.ts";
 import { type Cut, groupBytes, headerLine, type JournalDamage, readSegment } from "./journal-lines.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { Journal } from "./store.ts";
@@ -134,7 +135,7 @@ export class FileJournal implements Journal {
       const segment = readSegment(bytes, number === this.#newest);
       // Synced before anything is made of it: a line may be in the page cache alone, and a power cut must not take it
       // away while the items hold half of it.
-      if (segment.lines.length > 0) await rewriteFile(this.#path(number), bytes);
+      if (segment.lines.length > 0) await rewriteFile(this.#path(number));
       if (segment.cut !== undefined) ends.set(segment.cut.segment, segment.cut.bytes);
       read.push({ number, segment });
     }

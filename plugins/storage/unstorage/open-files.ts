@@ -13,7 +13,7 @@ import { codeOf, fault, readRegular, replaceFile } from "./disk.ts";
 import { filesDriver, RECORDS } from "./files.ts";
 import { FileJournal } from "./journal.ts";
 import { quarantine } from "./quarantine.ts";
-import { listKeys } from "./start.ts";
+import { listKeys } from "./items.ts";
 import { Store } from "./store.ts";
 
 /** Grows when the layout of the folder changes. 1 had its records elsewhere; a relay that knows only 1 ends with 78. */
@@ -27,7 +27,7 @@ export async function openFiles(given: string, { clock, log }: PluginContext): P
   try {
     const place = (name: string): string => ownFolder(join(dir, name));
     const [items, temporary, kept] = [place("items"), place("tmp"), quarantine(place("quarantine"), log, clock.now())];
-    // What was being written when the process died; the journal has its content.
+    // Files that were being written when the process died; the journal has their content.
     for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true });
     const journal = new FileJournal(place("journal"), kept);
     await checkFormat(dir, temporary);

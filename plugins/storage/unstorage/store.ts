@@ -31,9 +31,9 @@ const LONGEST_PREFIX = 180;
 export interface Journal {
   /** @throws StorageError `uncertain` when it may be found by the next start nevertheless */
   append(commits: readonly (readonly KeyWrite[])[]): Promise<void>;
-  /** Begins anew; what is returned drops all from before, once the items have it. */
+  /** Begins another part. Returns how to drop all before it, once the items have that. */
   rotate(): Promise<() => Promise<void>>;
-  /** Whether a commit that failed may be found by the next start; `rotate` and its drop end that. */
+  /** A commit that failed may be found by the next start; `rotate` and its drop end that. */
   readonly uncertain: boolean;
   close(): Promise<void>;
 }
@@ -223,7 +223,7 @@ export class Store {
   /** Runs one at a time, in order; a failed one lets the next begin. */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#writing.then(work, work);
-    // What it may have left in the journal is settled soon, also when nothing else is written.
+    // Lines that it may have left in the journal are settled soon, also when nothing else is written.
     this.#writing = done.catch(() => this.#flushSoon());
     return done;
   }
@@ -293,7 +293,7 @@ export class Store {
     void behind.sleep(behind.now() + LAG_MS, this.#ended.signal).then(awake, () => {});
   }
 
-  /** What fails was reported; the journal keeps what the items do not contain, and the next turn tries again. */
+  /** A failure was reported; the journal keeps what the items do not contain, and the next turn tries again. */
   async #flushQuietly(): Promise<void> {
     await this.#flush().catch(() => {});
     this.#flushSoon();
