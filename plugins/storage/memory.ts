@@ -6,17 +6,10 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
 import { embedded, WINDOW, type EmbeddedOptions } from "./embedded/storage.ts";
 import type { ItemForm } from "./unstorage/items.ts";
-import { type Journal, Store } from "./unstorage/store.ts";
+import { Store } from "./unstorage/store.ts";
 
 /** The driver keeps keys and texts as they are. */
 const PLAIN: ItemForm = { name: (key) => key, text: (_, value) => value, value: (_, item) => item as string };
-/** Its items are never torn, and gone with the process. */
-const NONE: Journal = {
-  append: async () => {},
-  rotate: async () => async () => {},
-  uncertain: false,
-  close: async () => {},
-};
 
 /** @param options.window most due lines that wait in the queue. @default 10_000 */
 export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
@@ -27,7 +20,7 @@ export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage
     problems,
     async setup({ clock, log }) {
       const { default: memoryDriver } = await import("unstorage/drivers/memory");
-      const store = new Store({ driver: memoryDriver(), form: PLAIN, keys: sortedMap(), journal: NONE, log });
+      const store = new Store({ driver: memoryDriver(), form: PLAIN, keys: sortedMap(), log });
       const status = async () => ({ rows: store.facts().rows });
       return embedded({ ...store.calls(), name: "memory", durability: "volatile", status }, clock, options);
     },

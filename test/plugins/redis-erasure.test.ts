@@ -1,27 +1,19 @@
 // Erased events on the disk of a Redis.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
-import { redis } from "../../plugins/storage/redis.ts";
-import { needs } from "../support/needs.ts";
 import { hurried, pacedClock } from "../support/paced-clock.ts";
-import { pluginContext } from "../support/plugin-context.ts";
-import { quietLog } from "../support/quiet.ts";
-import { startRedis, type RedisServer } from "../support/redis.ts";
+import type { RedisServer } from "../support/redis.ts";
 import { until } from "../support/until.ts";
+import { describeRedis, eachBench } from "../support/redis-bench.ts";
 
-const missing = needs("redis");
-const SAFE = { appendonly: "yes", appendfsync: "always" };
 const EVENTS = 20;
 /** Is there in the hour after a rewrite was asked for. */
 const RESTS = "{relay}:rewriting";
 
-async function open(url: string, log = quietLog()): Promise<Storage & AsyncDisposable> {
-  const context = pluginContext(pacedClock(hurried(5_000)), "/nonexistent", { log });
-  const storage = await redis({ url }).setup(context);
-  return Object.assign(storage, { [Symbol.asyncDispose]: () => storage.dispose() });
-}
+const bench = eachBench();
+const open = (url: string): Promise<Storage> => bench().open({ url }, { clock: pacedClock(hurried(5_000)) });
 
 /** Returns how many of the events are in any file of Redis. */
 function readable({ dir }: RedisServer): number {
@@ -43,11 +35,11 @@ async function eraseAll(storage: Storage): Promise<void> {
   for (const n of numbers) await storage.commit([{ op: "delete", key: keyOf(n) }]);
 }
 
-describe.skipIf(missing !== undefined)("redis() and what was erased", () => {
+describeRedis("redis() and what was erased", {}, () => {
   it("has its append-only file rewritten after erasures, once in an hour however many nodes there are", async () => {
-    await using server = await startRedis({ config: SAFE });
-    await using storage = await open(server.url);
-    await using _other = await open(server.url);
+    const server = await bench().server();
+    const storage = await open(server.url);
+    await open(server.url);
     await storage.commit([{ op: "put", key: "audit:key_1:1", value: "stays" }]);
     for (const rewrites of [1, 2]) {
       // Within the hour nothing is asked for.
@@ -65,12 +57,11 @@ describe.skipIf(missing !== undefined)("redis() and what was erased", () => {
   });
 
   it("warns once where it may not ask for that, and goes on", async () => {
-    await using server = await startRedis({ config: SAFE });
+    const server = await bench().server();
     await server.command("ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-bgrewriteaof");
-    const log = quietLog();
     const warned = (): number =>
-      log.lines.filter(({ message }) => message.startsWith("Redis keeps erased data")).length;
-    await using storage = await open(server.url.replace("redis://", "redis://poor:secret@"), log);
+      bench().log.lines.filter(({ message }) => message.startsWith("Redis keeps erased data")).length;
+    const storage = await open(server.url.replace("redis://", "redis://poor:secret@"));
     await eraseAll(storage);
     await until(() => warned() > 0);
     // The hour is over.

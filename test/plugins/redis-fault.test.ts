@@ -1,26 +1,21 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
 import { DUE } from "../../core/model/schema.ts";
 import type { Clock } from "../../core/ports/clock.ts";
-import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { redis, redisAt } from "../../plugins/storage/redis.ts";
-import type { RedisOptions } from "../../plugins/storage/redis.ts";
+import { redis, type RedisOptions } from "../../plugins/storage/redis.ts";
 import { CALL_MS, COMMAND_MS, connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
-import { needs } from "../support/needs.ts";
 import { hurried, pacedClock } from "../support/paced-clock.ts";
-import { pluginContext } from "../support/plugin-context.ts";
-import { quietLog, quietMetrics } from "../support/quiet.ts";
-import { startCluster, startRedis, startReplica, startSentinel } from "../support/redis.ts";
+import { quietMetrics } from "../support/quiet.ts";
+import { startCluster, startReplica, startSentinel } from "../support/redis.ts";
 import type { RedisServer } from "../support/redis.ts";
+import { describeRedis, type How, type More, RedisBench, SAFE } from "../support/redis-bench.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
 import { until } from "../support/until.ts";
 
-const missing = needs("redis");
 const clock = systemClock();
-const SAFE = { appendonly: "yes", appendfsync: "always" };
 
 /** More than a call or a reconnection takes on a machine that is held up, and less than a client takes that waits for ever. */
 const SOON_MS = 20_000;
@@ -34,35 +29,29 @@ const patient: Clock = { ...clock, monotonic: () => clock.monotonic() / 20 };
 /** A pause between two tries is shorter, ms. */
 const PAUSE_MS = 200;
 
-/** What a law is tried on: servers and storages of its own, which end with it. */
-class Bench implements AsyncDisposable {
-  readonly #stack = new AsyncDisposableStack();
-  readonly log = quietLog();
+/** Has storages opened until Redis answers in time, as a service manager does: a busy machine may hold it up for a second. */
+class Bench extends RedisBench {
+  async cluster(size: number) {
+    const nodes = await startCluster(size);
+    for (const node of nodes) this.keep(node);
+    return { nodes, cluster: nodes.map(({ port }) => ({ host: "127.0.0.1", port })) };
+  }
 
-  keep<T extends AsyncDisposable>(one: T): T {
-    return this.#stack.use(one);
+  /** A server behind a line that can be cut. */
+  async shimmed() {
+    const node = await this.server();
+    const shim = this.keep(await tcpShim(node.port));
+    return { node, shim, url: `redis://127.0.0.1:${shim.port}` };
   }
-  async server(config: Readonly<Record<string, string>> = SAFE): Promise<RedisServer> {
-    return this.keep(await startRedis({ config }));
-  }
-  /** Tried once. @throws StartError */
-  async openNow(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
-    const storage = await redis(options).setup(pluginContext(clock, "/nonexistent", { log: this.log, ...more }));
-    this.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
-    return storage;
-  }
-  /** Tried until Redis answers in time, as a service manager does: a busy machine may hold it up for a second. */
-  async open(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
+
+  override async open(options: RedisOptions, more?: More, ...how: How | []): Promise<Storage> {
     for (;;) {
       try {
-        return await this.openNow(options, more);
+        return await super.open(options, more, ...how);
       } catch (error) {
         if ((error as { exitCode?: number }).exitCode !== NOT_THERE) throw error;
       }
     }
-  }
-  [Symbol.asyncDispose]() {
-    return this.#stack.disposeAsync();
   }
 }
 
@@ -72,6 +61,13 @@ const law = (name: string, prove: (bench: Bench) => Promise<void>): void =>
     await using bench = new Bench();
     await prove(bench);
   });
+
+/** A storage whose commits wait for the one replica. */
+async function replicated(bench: Bench) {
+  const node = await bench.server();
+  const replica = bench.keep(await startReplica(node));
+  return { node, replica, storage: await bench.open({ url: node.url, replicas: 1 }) };
+}
 
 const put = (key: string, value = "x"): Change => ({ op: "put", key, value });
 
@@ -113,177 +109,169 @@ function writing(storage: Storage): { stop(): Promise<readonly string[]>; readon
   };
 }
 
-describe.skipIf(missing !== undefined)(
-  `redis() when Redis fails${missing === undefined ? "" : ` (skipped: ${missing})`}`,
-  { concurrent: true },
-  () => {
-    it("bounds a call by less than two seconds, and a try by less than one", () => {
-      expect(CALL_MS).toBeLessThan(2_000);
-      expect(COMMAND_MS).toBeLessThan(1_000);
-    });
+describeRedis("redis() when Redis fails", { concurrent: true }, () => {
+  it("bounds a call by less than two seconds, and a try by less than one", () => {
+    expect(CALL_MS).toBeLessThan(2_000);
+    expect(COMMAND_MS).toBeLessThan(1_000);
+  });
 
-    law("fails soon when Redis is killed, works again soon after its return, and has lost nothing", async (bench) => {
-      const node = await bench.server();
-      const storage = await bench.open({ url: node.url });
-      expect(storage.durability).toBe("fsync");
-      const writer = writing(storage);
-      await until(async () => writer.acknowledged.length > 200);
-      await node.kill();
-      const acknowledged = await writer.stop();
-      const calls = [
-        storage.commit([put("meta:a")]),
-        storage.getItem("meta:a"),
-        storage.range("event:"),
-        claim(storage.queue),
-      ];
-      for (const { fault, ms } of await Promise.all(calls.map(timed))) {
-        expect(fault).toBe("unavailable");
-        expect(ms).toBeLessThan(SOON_MS);
-      }
-      await node.start();
-      expect(await recovery(storage)).toBeLessThan(SOON_MS);
-      const found = await storage.getMany(acknowledged);
-      expect(found.filter((value) => value === undefined)).toHaveLength(0);
-    });
+  law("fails soon when Redis is killed, works again soon after its return, and has lost nothing", async (bench) => {
+    const node = await bench.server();
+    const storage = await bench.open({ url: node.url });
+    expect(storage.durability).toBe("fsync");
+    const writer = writing(storage);
+    await until(async () => writer.acknowledged.length > 200);
+    await node.kill();
+    const acknowledged = await writer.stop();
+    const calls = [
+      storage.commit([put("meta:a")]),
+      storage.getItem("meta:a"),
+      storage.range("event:"),
+      claim(storage.queue),
+    ];
+    for (const { fault, ms } of await Promise.all(calls.map(timed))) {
+      expect(fault).toBe("unavailable");
+      expect(ms).toBeLessThan(SOON_MS);
+    }
+    await node.start();
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+    const found = await storage.getMany(acknowledged);
+    expect(found.filter((value) => value === undefined)).toHaveLength(0);
+  });
 
-    law("fails soon when Redis is stopped, also in the middle of a commit, and goes on after it", async (bench) => {
-      const node = await bench.server();
-      const paced = pacedClock((ms) => ms);
-      const storage = await bench.open({ url: node.url }, { clock: paced });
-      node.pause();
-      const [commit, read, decide] = await Promise.all([
-        timed(storage.commit([put("event:k:1")])),
-        timed(storage.getItem("event:k:1")),
-        timed(
-          storage.counters.take([
-            { key: "a", sustained: { limit: 9, windowMs: 60_000 }, burst: { limit: 9, windowMs: 5_000 } },
-          ]) as Promise<unknown>,
-        ),
-      ]);
-      expect(commit.fault).toBe("uncertain");
-      expect([read.fault, decide.fault]).toEqual(["unavailable", "unavailable"]);
-      for (const { ms } of [commit, read, decide]) expect(ms).toBeLessThan(SOON_MS);
-      // Known to be gone: nobody tries again and again for the whole time, with a pause before each try.
-      const asked = paced.asked.length;
-      expect((await timed(storage.getItem("event:k:1"))).fault).toBe("unavailable");
-      expect(paced.asked.slice(asked).filter((ms) => ms < PAUSE_MS)).toEqual([]);
-      node.resume();
-      expect(await recovery(storage)).toBeLessThan(SOON_MS);
-    });
+  law("fails soon when Redis is stopped, also in the middle of a commit, and goes on after it", async (bench) => {
+    const node = await bench.server();
+    const paced = pacedClock((ms) => ms);
+    const storage = await bench.open({ url: node.url }, { clock: paced });
+    node.pause();
+    const [commit, read, decide] = await Promise.all([
+      timed(storage.commit([put("event:k:1")])),
+      timed(storage.getItem("event:k:1")),
+      timed(
+        storage.counters.take([
+          { key: "a", sustained: { limit: 9, windowMs: 60_000 }, burst: { limit: 9, windowMs: 5_000 } },
+        ]) as Promise<unknown>,
+      ),
+    ]);
+    expect(commit.fault).toBe("uncertain");
+    expect([read.fault, decide.fault]).toEqual(["unavailable", "unavailable"]);
+    for (const { ms } of [commit, read, decide]) expect(ms).toBeLessThan(SOON_MS);
+    // Known to be gone: nobody tries again and again for the whole time, with a pause before each try.
+    const asked = paced.asked.length;
+    expect((await timed(storage.getItem("event:k:1"))).fault).toBe("unavailable");
+    expect(paced.asked.slice(asked).filter((ms) => ms < PAUSE_MS)).toEqual([]);
+    node.resume();
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+  });
 
-    law("fails as soon when a large commit waits for a Redis that is not there", async (bench) => {
-      const node = await bench.server();
-      const storage = await bench.open({ url: node.url });
-      await node.kill();
-      // As large a commit may take half a minute at a Redis that works on it.
-      const large = Array.from({ length: 120_000 }, (_, i) => put(`event:k:${i}`));
-      const calls = [storage.commit(large), storage.commit([put("meta:a")]), storage.getItem("meta:a")];
-      for (const { fault, ms } of await Promise.all(calls.map(timed))) {
-        expect(fault).toBe("unavailable");
-        expect(ms).toBeLessThan(SOON_MS);
-      }
-    });
+  law("fails as soon when a large commit waits for a Redis that is not there", async (bench) => {
+    const node = await bench.server();
+    const storage = await bench.open({ url: node.url });
+    await node.kill();
+    // As large a commit may take half a minute at a Redis that works on it.
+    const large = Array.from({ length: 120_000 }, (_, i) => put(`event:k:${i}`));
+    const calls = [storage.commit(large), storage.commit([put("meta:a")]), storage.getItem("meta:a")];
+    for (const { fault, ms } of await Promise.all(calls.map(timed))) {
+      expect(fault).toBe("unavailable");
+      expect(ms).toBeLessThan(SOON_MS);
+    }
+  });
 
-    law("fails soon behind a black hole, and goes on when it ends", async (bench) => {
-      const node = await bench.server();
-      const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
-      await storage.commit([put("event:k:1")]);
-      shim.swallow();
-      const asked = await Promise.all([
-        timed(storage.commit([put("event:k:2")])),
-        timed(storage.range("event:")),
-        timed(storage.queue.depth()),
-      ]);
-      for (const { fault, ms } of asked) {
-        expect(["unavailable", "uncertain"]).toContain(fault);
-        expect(ms).toBeLessThan(SOON_MS);
-      }
-      shim.pass();
-      expect(await recovery(storage)).toBeLessThan(SOON_MS);
-      expect(await storage.getItem("event:k:1")).toBe("x");
-    });
+  law("fails soon behind a black hole, and goes on when it ends", async (bench) => {
+    const { shim, url } = await bench.shimmed();
+    const storage = await bench.open({ url });
+    await storage.commit([put("event:k:1")]);
+    shim.swallow();
+    const asked = await Promise.all([
+      timed(storage.commit([put("event:k:2")])),
+      timed(storage.range("event:")),
+      timed(storage.queue.depth()),
+    ]);
+    for (const { fault, ms } of asked) {
+      expect(["unavailable", "uncertain"]).toContain(fault);
+      expect(ms).toBeLessThan(SOON_MS);
+    }
+    shim.pass();
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+    expect(await storage.getItem("event:k:1")).toBe("x");
+  });
 
-    law("makes a commit once whose answer was lost, and says that it was made", async (bench) => {
-      const node = await bench.server();
-      const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` }, { clock: patient });
-      await storage.commit([put("meta:a")]);
-      shim.swallowReplies();
-      // Conditional: a second time it would be refused.
-      const committing = timed(storage.commit([{ op: "put", key: "event:k:1", value: "x", if: null }]));
-      await until(async () => (await node.command("EXISTS", "{relay}:r:event:k:1")).startsWith(":1"));
-      shim.cut();
-      shim.pass();
-      expect(await committing).toMatchObject({ fault: undefined });
-      await expect(storage.commit([{ op: "put", key: "event:k:1", value: "x", if: null }])).rejects.toBeInstanceOf(
-        ConflictError,
-      );
-    });
+  law("makes a commit once whose answer was lost, and says that it was made", async (bench) => {
+    const { node, shim, url } = await bench.shimmed();
+    const storage = await bench.open({ url }, { clock: patient });
+    await storage.commit([put("meta:a")]);
+    shim.swallowReplies();
+    // Conditional: a second time it would be refused.
+    const committing = timed(storage.commit([{ op: "put", key: "event:k:1", value: "x", if: null }]));
+    await until(async () => (await node.command("EXISTS", "{relay}:r:event:k:1")).startsWith(":1"));
+    shim.cut();
+    shim.pass();
+    expect(await committing).toMatchObject({ fault: undefined });
+    await expect(storage.commit([{ op: "put", key: "event:k:1", value: "x", if: null }])).rejects.toBeInstanceOf(
+      ConflictError,
+    );
+  });
 
-    law("knows a commit again that was uncertain when the caller repeats it", async (bench) => {
-      const node = await bench.server();
-      const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
-      await storage.commit([put("meta:a")]);
-      const changes: readonly Change[] = [{ op: "put", key: "event:k:1", value: "x", if: null }];
-      shim.swallowReplies();
-      expect((await timed(storage.commit(changes))).fault).toBe("uncertain");
-      shim.pass();
-      await recovery(storage);
-      await storage.commit(changes);
-      expect(await storage.getItem("event:k:1")).toBe("x");
-    });
+  law("knows a commit again that was uncertain when the caller repeats it", async (bench) => {
+    const { shim, url } = await bench.shimmed();
+    const storage = await bench.open({ url });
+    await storage.commit([put("meta:a")]);
+    const changes: readonly Change[] = [{ op: "put", key: "event:k:1", value: "x", if: null }];
+    shim.swallowReplies();
+    expect((await timed(storage.commit(changes))).fault).toBe("uncertain");
+    shim.pass();
+    await recovery(storage);
+    await storage.commit(changes);
+    expect(await storage.getItem("event:k:1")).toBe("x");
+  });
 
-    law("settles once though the answer was lost", async (bench) => {
-      const node = await bench.server();
-      const shim = bench.keep(await tcpShim(node.port));
-      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` }, { clock: patient });
-      await enqueue(storage, due("a", 1, clock.now()), due("b", 2, clock.now()));
-      const [lease, first] = await claim(storage.queue);
-      if (lease === undefined || first === undefined) throw new Error("nothing was claimed");
-      await storage.queue.settle(first, [endOf(first)]);
-      shim.swallowReplies();
-      const settling = timed(storage.queue.settle(lease, [endOf(lease), put("delivery:s:1")]));
-      await until(async () => (await node.command("EXISTS", "{relay}:r:delivery:s:1")).startsWith(":1"));
-      shim.cut();
-      shim.pass();
-      expect(await settling).toMatchObject({ fault: undefined });
-    });
+  law("settles once though the answer was lost", async (bench) => {
+    const { node, shim, url } = await bench.shimmed();
+    const storage = await bench.open({ url }, { clock: patient });
+    await enqueue(storage, due("a", 1, clock.now()), due("b", 2, clock.now()));
+    const [lease, first] = await claim(storage.queue);
+    if (lease === undefined || first === undefined) throw new Error("nothing was claimed");
+    await storage.queue.settle(first, [endOf(first)]);
+    shim.swallowReplies();
+    const settling = timed(storage.queue.settle(lease, [endOf(lease), put("delivery:s:1")]));
+    await until(async () => (await node.command("EXISTS", "{relay}:r:delivery:s:1")).startsWith(":1"));
+    shim.cut();
+    shim.pass();
+    expect(await settling).toMatchObject({ fault: undefined });
+  });
 
-    law("says full when Redis is out of memory, changes nothing by half, and can still delete", async (bench) => {
-      const node = await bench.server({ ...SAFE, maxmemory: "8mb", "maxmemory-policy": "noeviction" });
-      const storage = await bench.open({ url: node.url });
-      let n = 0;
-      let end: string | undefined;
-      for (; end === undefined && n < 500; n++) {
-        end = (await timed(storage.commit([put(`event:k:${n}`, "x".repeat(50_000)), put(`due:s:${n}`, "k 0 0 0")])))
-          .fault;
-      }
-      expect(end).toBe("full");
-      const [events, dues] = [await storage.getKeys("event:", {}), await storage.getKeys("due:", {})];
-      expect(events.length).toBe(dues.length);
-      expect(events.length).toBe(n - 1);
-      // What is under way can be brought to its end.
-      await node.command("CONFIG", "SET", "maxmemory", "0");
-      await storage.commit([
-        endOf(due("s", 0, 0)),
-        { op: "put", key: DUE.key(due("a", 1, clock.now())), value: "k 0 0 0" },
-      ]);
-      await node.command("CONFIG", "SET", "maxmemory", "1mb");
-      const [lease] = await claim(storage.queue);
-      if (lease === undefined) throw new Error("nothing was claimed");
-      expect(await storage.queue.extend(lease)).toBe(true);
-      await storage.queue.settle(lease, [endOf(lease), put("delivery:sub_a:1")]);
-      await node.command("CONFIG", "SET", "maxmemory", "8mb");
-      await storage.commit(events.map((key) => ({ op: "delete", key })));
-      expect(await storage.getKeys("event:", {})).toEqual([]);
-      expect(await recovery(storage)).toBeLessThan(SOON_MS);
-    });
-  },
-);
+  law("says full when Redis is out of memory, changes nothing by half, and can still delete", async (bench) => {
+    const node = await bench.server({ ...SAFE, maxmemory: "8mb", "maxmemory-policy": "noeviction" });
+    const storage = await bench.open({ url: node.url });
+    let n = 0;
+    let end: string | undefined;
+    for (; end === undefined && n < 500; n++) {
+      end = (await timed(storage.commit([put(`event:k:${n}`, "x".repeat(50_000)), put(`due:s:${n}`, "k 0 0 0")])))
+        .fault;
+    }
+    expect(end).toBe("full");
+    const [events, dues] = [await storage.getKeys("event:", {}), await storage.getKeys("due:", {})];
+    expect(events.length).toBe(dues.length);
+    expect(events.length).toBe(n - 1);
+    // What is under way can be brought to its end.
+    await node.command("CONFIG", "SET", "maxmemory", "0");
+    await storage.commit([
+      endOf(due("s", 0, 0)),
+      { op: "put", key: DUE.key(due("a", 1, clock.now())), value: "k 0 0 0" },
+    ]);
+    await node.command("CONFIG", "SET", "maxmemory", "1mb");
+    const [lease] = await claim(storage.queue);
+    if (lease === undefined) throw new Error("nothing was claimed");
+    expect(await storage.queue.extend(lease)).toBe(true);
+    await storage.queue.settle(lease, [endOf(lease), put("delivery:sub_a:1")]);
+    await node.command("CONFIG", "SET", "maxmemory", "8mb");
+    await storage.commit(events.map((key) => ({ op: "delete", key })));
+    expect(await storage.getKeys("event:", {})).toEqual([]);
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+  });
+});
 
-describe.skipIf(missing !== undefined)("redis() tells what this Redis can promise", { concurrent: true }, () => {
+describeRedis("redis() tells what this Redis can promise", { concurrent: true }, () => {
   law("calls it volatile without an append-only file synced always", async (bench) => {
     for (const [i, config] of [
       { appendonly: "no", appendfsync: "always" },
@@ -361,17 +349,8 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
   law("keeps to what it knew when the connection ends between two of its questions", async (bench) => {
     const node = await bench.server();
     let made: RedisConnection | undefined;
-    const plugin = redisAt(
-      { url: node.url },
-      () => "",
-      async (...given) => {
-        made = await connection(...given);
-        return made;
-      },
-    );
-    const paced = pacedClock(hurried(4_000));
-    const storage = await plugin.setup(pluginContext(paced, "/nonexistent", { log: bench.log }));
-    bench.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    const connect: typeof connection = async (...given) => (made = await connection(...given));
+    const storage = await bench.open({ url: node.url }, { clock: pacedClock(hurried(4_000)) }, () => "", connect);
     let asked = 0;
     Object.assign(made?.client as object, {
       config: () => Promise.reject(new Error(`Connection is closed (${++asked})`)),
@@ -381,12 +360,9 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
   });
 
   law("calls a cluster volatile that commits wait for no replica of: another node may take over", async (bench) => {
-    const nodes = await startCluster(3);
-    for (const node of nodes) {
-      bench.keep(node);
+    const { nodes, cluster } = await bench.cluster(3);
+    for (const node of nodes)
       for (const [name, value] of Object.entries(SAFE)) await node.command("CONFIG", "SET", name, value);
-    }
-    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
     const storage = await bench.open({ cluster, prefix: "c" });
     expect(await storage.status()).toMatchObject({ appendfsync: "always", replicas: 0, durability: "volatile" });
   });
@@ -430,7 +406,7 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     const node = await bench.server();
     await node.kill();
     const began = clock.monotonic();
-    await expect(bench.openNow({ url: node.url })).rejects.toMatchObject({ exitCode: NOT_THERE });
+    await expect(new RedisBench().open({ url: node.url })).rejects.toMatchObject({ exitCode: NOT_THERE });
     expect(clock.monotonic() - began).toBeLessThan(SOON_MS);
   });
 
@@ -445,11 +421,9 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: true }, () => {
+describeRedis("redis() with replicas", { concurrent: true }, () => {
   law("does not acknowledge what too few replicas have", async (bench) => {
-    const node = await bench.server();
-    const replica = bench.keep(await startReplica(node));
-    const storage = await bench.open({ url: node.url, replicas: 1 });
+    const { replica, storage } = await replicated(bench);
     await storage.commit([put("event:k:1")]);
     expect(await replica.command("GET", "{relay}:r:event:k:1")).toContain("x");
     replica.pause();
@@ -461,9 +435,7 @@ describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: tr
   });
 
   law("lets no attempt begin on what too few replicas have", async (bench) => {
-    const node = await bench.server();
-    const replica = bench.keep(await startReplica(node));
-    const storage = await bench.open({ url: node.url, replicas: 1 });
+    const { replica, storage } = await replicated(bench);
     replica.pause();
     expect((await timed(enqueue(storage, due("a", 1, clock.now())))).fault).toBe("uncertain");
     const [lease] = await claim(storage.queue);
@@ -475,9 +447,7 @@ describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: tr
   });
 
   law("does not acknowledge it either when the caller repeats it over a new connection", async (bench) => {
-    const node = await bench.server();
-    const replica = bench.keep(await startReplica(node));
-    const storage = await bench.open({ url: node.url, replicas: 1 });
+    const { node, replica, storage } = await replicated(bench);
     replica.pause();
     const changes = [put("event:k:1")];
     expect((await timed(storage.commit(changes))).fault).toBe("uncertain");
@@ -493,9 +463,7 @@ describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: tr
   law("lets no attempt begin in the very millisecond of its claim before replicas have it", async (bench) => {
     const node = await bench.server();
     const replica = bench.keep(await startReplica(node));
-    const plugin = redisAt({ url: node.url, replicas: 1 }, () => 1_800_000_000_000);
-    const storage = await plugin.setup(pluginContext(clock, "/nonexistent", { log: bench.log }));
-    bench.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    const storage = await bench.open({ url: node.url, replicas: 1 }, {}, () => 1_800_000_000_000);
     await enqueue(storage, due("a", 1, 1_700_000_000_000));
     replica.pause();
     const [lease] = await claim(storage.queue);
@@ -525,11 +493,9 @@ describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: tr
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: true }, () => {
+describeRedis("redis() in a cluster", { concurrent: true }, () => {
   law("keeps all keys of a relay in one slot, and commits, claims and tells across nodes", async (bench) => {
-    const nodes = await startCluster(3);
-    for (const node of nodes) bench.keep(node);
-    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const { nodes, cluster } = await bench.cluster(3);
     const [one, two] = [await bench.open({ cluster, prefix: "c" }), await bench.open({ cluster, prefix: "c" })];
     const told: string[] = [];
     two.watch((keys) => void told.push(...keys));
@@ -547,9 +513,7 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: tru
   });
 
   law("knows the memory, the clock and the set-up of the node that keeps its slot, not of any other", async (bench) => {
-    const nodes = await startCluster(3);
-    for (const node of nodes) bench.keep(node);
-    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const { nodes, cluster } = await bench.cluster(3);
     const [, text] = /:(\d+)/.exec(await (nodes[0] as RedisServer).command("CLUSTER", "KEYSLOT", "{c}")) ?? [];
     const own = Math.floor((Number(text) * 3) / 16_384);
     for (const [i, node] of nodes.entries()) {
@@ -566,9 +530,7 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: tru
   });
 
   law("refuses commits while its slot moves to another node, and goes on there with all of it", async (bench) => {
-    const nodes = await startCluster(2);
-    for (const node of nodes) bench.keep(node);
-    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const { nodes, cluster } = await bench.cluster(2);
     const storage = await bench.open({ cluster, prefix: "c" });
     await storage.commit([put("subscription:k:sub_a"), { op: "put", key: "event:k:1", value: "x", if: null }]);
     await enqueue(storage, due("a", 1, clock.now()));
@@ -604,7 +566,7 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: tru
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() and other nodes", { concurrent: true }, () => {
+describeRedis("redis() and other nodes", { concurrent: true }, () => {
   law("tells every node of changed subscriptions, and wakes it for what another has written", async (bench) => {
     const node = await bench.server();
     // Without the message it would look by itself, after hours.

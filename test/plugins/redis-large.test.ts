@@ -1,32 +1,16 @@
 // Large commits on Redis: with replicas, beside other nodes, and when they fail.
-import { afterEach, describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { redis } from "../../plugins/storage/redis.ts";
 import type { RedisOptions } from "../../plugins/storage/redis.ts";
 import { claim, due, endOf, enqueue, lineOf } from "../conformance/queue.ts";
-import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
-import { startRedis, startReplica } from "../support/redis.ts";
+import { startReplica } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
+import { describeRedis, eachBench, SAFE } from "../support/redis-bench.ts";
 
-const missing = needs("redis");
 const clock = systemClock();
-const SAFE = { appendonly: "yes", appendfsync: "always" };
-
-const stack: AsyncDisposable[] = [];
-const keep = <T extends AsyncDisposable>(one: T): T => {
-  stack.push(one);
-  return one;
-};
-afterEach(async () => {
-  for (const one of stack.splice(0).toReversed()) await one[Symbol.asyncDispose]();
-});
-async function open(options: RedisOptions): Promise<Storage> {
-  const storage = await redis(options).setup(pluginContext(clock, "/nonexistent"));
-  keep({ [Symbol.asyncDispose]: () => storage.dispose() });
-  return storage;
-}
+const bench = eachBench();
+const open = (options: RedisOptions): Promise<Storage> => bench().open(options);
 
 /** As a batch of 1,000 events on 50 subscriptions writes them. */
 const rows = (n: number, count = 51_000): Change[] =>
@@ -37,82 +21,76 @@ const fault = (work: Promise<unknown>): Promise<string | undefined> =>
     (error: { fault?: string; name: string }) => error.fault ?? error.name,
   );
 
-describe.skipIf(missing !== undefined)(
-  `large commits on Redis${missing === undefined ? "" : ` (skipped: ${missing})`}`,
-  { timeout: 240_000 },
-  () => {
-    it("are acknowledged when the replicas have them", async () => {
-      const master = keep(await startRedis({ config: SAFE }));
-      const replica = keep(await startReplica(master));
-      const storage = await open({ url: master.url, replicas: 1 });
-      const all = rows(1);
-      await storage.commit(all);
-      expect(await replica.command("ZCARD", "{relay}:i:due:")).toBe(`:${all.length}\r\n`);
-      const both = await Promise.all(
-        [rows(2, 15_000), rows(3, 15_000)].map((changes) => fault(storage.commit(changes))),
-      );
-      expect(both).toEqual([undefined, undefined]);
-      expect(await replica.command("ZCARD", "{relay}:i:due:")).toBe(`:${all.length + 30_000}\r\n`);
-    });
+describeRedis("large commits on Redis", { timeout: 240_000 }, () => {
+  it("are acknowledged when the replicas have them", async () => {
+    const master = await bench().server(SAFE);
+    const replica = bench().keep(await startReplica(master));
+    const storage = await open({ url: master.url, replicas: 1 });
+    const all = rows(1);
+    await storage.commit(all);
+    expect(await replica.command("ZCARD", "{relay}:i:due:")).toBe(`:${all.length}\r\n`);
+    const both = await Promise.all([rows(2, 15_000), rows(3, 15_000)].map((changes) => fault(storage.commit(changes))));
+    expect(both).toEqual([undefined, undefined]);
+    expect(await replica.command("ZCARD", "{relay}:i:due:")).toBe(`:${all.length + 30_000}\r\n`);
+  });
 
-    it("hold up no delivery for good: what is due is claimed, extended and settled beside them", async () => {
-      const server = keep(await startRedis());
-      const storage = await open({ url: server.url });
-      await enqueue(storage, ...Array.from({ length: 40 }, (_, i) => due("a", i, clock.now())));
-      let committing = 0;
-      const large = Promise.all(
-        Array.from({ length: 4 }, async (_, n) => {
-          committing++;
-          await storage.commit(rows(n));
-          committing--;
-        }),
-      );
-      let beside = 0;
-      for (let left = 40; left > 0;) {
-        for (const lease of await claim(storage.queue, { limit: 5 })) {
-          expect(await storage.queue.extend(lease)).toBe(true);
-          await storage.queue.settle(lease, [endOf(lease)]);
-          if (committing > 0) beside++;
-          left--;
-        }
+  it("hold up no delivery for good: what is due is claimed, extended and settled beside them", async () => {
+    const server = await bench().server({});
+    const storage = await open({ url: server.url });
+    await enqueue(storage, ...Array.from({ length: 40 }, (_, i) => due("a", i, clock.now())));
+    let committing = 0;
+    const large = Promise.all(
+      Array.from({ length: 4 }, async (_, n) => {
+        committing++;
+        await storage.commit(rows(n));
+        committing--;
+      }),
+    );
+    let beside = 0;
+    for (let left = 40; left > 0;) {
+      for (const lease of await claim(storage.queue, { limit: 5 })) {
+        expect(await storage.queue.extend(lease)).toBe(true);
+        await storage.queue.settle(lease, [endOf(lease)]);
+        if (committing > 0) beside++;
+        left--;
       }
-      await large;
-      expect(beside).toBeGreaterThan(0);
-    });
+    }
+    await large;
+    expect(beside).toBeGreaterThan(0);
+  });
 
-    it("that are too large for the memory fail alone, and leave nothing behind", async () => {
-      const server = keep(await startRedis({ config: { maxmemory: "12mb", "maxmemory-policy": "noeviction" } }));
-      const storage = await open({ url: server.url });
-      // Full before it begins: the first thing that it writes is refused.
-      for (
-        let i = 0;
-        (await fault(storage.commit([{ op: "put", key: `meta:${i}`, value: "x".repeat(100_000) }]))) !== "full";
-        i++
-      );
-      expect(await fault(storage.commit(rows(1)))).toBe("full");
-      expect(await storage.range("due:")).toEqual([]);
-      expect(await fault(storage.commit([{ op: "delete", key: "meta:0" }]))).toBeUndefined();
-    });
+  it("that are too large for the memory fail alone, and leave nothing behind", async () => {
+    const server = await bench().server({ maxmemory: "12mb", "maxmemory-policy": "noeviction" });
+    const storage = await open({ url: server.url });
+    // Full before it begins: the first thing that it writes is refused.
+    for (
+      let i = 0;
+      (await fault(storage.commit([{ op: "put", key: `meta:${i}`, value: "x".repeat(100_000) }]))) !== "full";
+      i++
+    );
+    expect(await fault(storage.commit(rows(1)))).toBe("full");
+    expect(await storage.range("due:")).toEqual([]);
+    expect(await fault(storage.commit([{ op: "delete", key: "meta:0" }]))).toBeUndefined();
+  });
 
-    it("are made once though the answer was lost", async () => {
-      const server = keep(await startRedis());
-      const shim = keep(await tcpShim(server.port));
-      const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
-      // The connection for large ones stands from here on.
-      await storage.commit(rows(1, 5_000));
-      shim.swallowReplies();
-      // Conditional: a second time it would be refused.
-      const changes = rows(2, 15_000).map((change): Change => ({
-        ...(change as { op: "put"; key: string; value: string }),
-        if: null,
-      }));
-      const committing = fault(storage.commit(changes));
-      while (!(await server.command("ZCARD", "{relay}:i:due:")).startsWith(":20000"))
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      shim.cut();
-      shim.pass();
-      expect(await committing).toBeUndefined();
-      expect(await server.command("ZCARD", "{relay}:i:due:")).toBe(":20000\r\n");
-    });
-  },
-);
+  it("are made once though the answer was lost", async () => {
+    const server = await bench().server({});
+    const shim = bench().keep(await tcpShim(server.port));
+    const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
+    // The connection for large ones stands from here on.
+    await storage.commit(rows(1, 5_000));
+    shim.swallowReplies();
+    // Conditional: a second time it would be refused.
+    const changes = rows(2, 15_000).map((change): Change => ({
+      ...(change as { op: "put"; key: string; value: string }),
+      if: null,
+    }));
+    const committing = fault(storage.commit(changes));
+    while (!(await server.command("ZCARD", "{relay}:i:due:")).startsWith(":20000"))
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    shim.cut();
+    shim.pass();
+    expect(await committing).toBeUndefined();
+    expect(await server.command("ZCARD", "{relay}:i:due:")).toBe(":20000\r\n");
+  });
+});

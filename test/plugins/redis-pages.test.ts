@@ -1,26 +1,23 @@
 // Pages of large values on Redis: no call takes so many bytes that it lasts as long as a call may.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { Calls } from "../../plugins/storage/redis/calls.ts";
 import { connection, tagOf, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { manyValues, ranges } from "../../plugins/storage/redis/range.ts";
 import { testClock } from "../support/clock.ts";
-import { needs } from "../support/needs.ts";
-import { startRedis, type RedisServer } from "../support/redis.ts";
+import { describeRedis, sharedRedis } from "../support/redis-bench.ts";
 
 const VALUE = "v".repeat(256 * 1024);
 const COUNT = 40;
-const missing = needs("redis");
 
-describe.skipIf(missing !== undefined)(`pages on Redis${missing === undefined ? "" : ` (skipped: ${missing})`}`, () => {
+describeRedis("pages on Redis", {}, () => {
   const tag = tagOf("pages");
-  let server: RedisServer;
+  const server = sharedRedis();
   let connected: RedisConnection;
   let made: Pick<Calls, "run" | "ask">;
   /** Bytes of each answer. */
   const answers: number[] = [];
   beforeAll(async () => {
-    server = await startRedis();
-    connected = await connection({ url: server.url }, "pages");
+    connected = await connection({ url: server().url }, "pages");
     await connected.client.connect();
     const own = new Calls(connected.client, tag, testClock());
     made = {
@@ -36,10 +33,7 @@ describe.skipIf(missing !== undefined)(`pages on Redis${missing === undefined ? 
       await connected.client.zadd(`${tag}:i:event:`, 0, `k:${100 + n}`);
     }
   });
-  afterAll(async () => {
-    connected?.client.disconnect();
-    await server?.[Symbol.asyncDispose]();
-  });
+  afterAll(() => connected?.client.disconnect());
 
   it("are read in order and by name in answers of little more than a mebibyte", async () => {
     const now = () => "" as const;

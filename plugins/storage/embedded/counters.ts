@@ -19,7 +19,7 @@ interface CounterOptions {
 interface Held {
   tally: WindowCount;
   /** The last take on it, which tells how long its windows are and for how long strikes count. */
-  take: Take | undefined;
+  readonly take: Take | undefined;
 }
 
 /** The shared entry for new callers while all held entries are full or suspended, so that memory stays bounded. */
@@ -51,15 +51,6 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     return held.size < capacity ? key : SHARED;
   }
 
-  function keep(key: string, tally: WindowCount, take: Take): void {
-    const one = held.get(key);
-    if (one === undefined) held.set(key, { tally, take });
-    else {
-      one.tally = tally;
-      one.take = take;
-    }
-  }
-
   /** The shared entry is never suspended: one caller's abuse would suspend all the others. */
   const decideAt = (key: string, take: Take, now: number): Decision =>
     decide(held.get(key)?.tally, key === SHARED ? { ...take, abuse: undefined } : take, now);
@@ -67,7 +58,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   function takeOne(take: Take, now: number): WindowResult {
     const key = place(take.key, now);
     const { tally, taken } = decideAt(key, take, now);
-    keep(key, tally, take);
+    held.set(key, { tally, take });
     return taken;
   }
 
@@ -82,7 +73,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
         const [key, take] = [keys[i] as string, takes[i] as Take];
         // A take that would have passed alone is not counted when another take was refused.
         if (anyRefused && taken.code === undefined) return readWindow(held.get(key)?.tally, take, now);
-        keep(key, tally, take);
+        held.set(key, { tally, take });
         return taken;
       });
     },

@@ -7,17 +7,20 @@ import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 /** A chunk that grows to twice this length is split. */
 const CHUNK = 256;
 
-/** Returns the index of the first key that is not before `key`. */
-function lowerBound(keys: readonly string[], key: string): number {
+/** Returns the first of so many indexes that is not before, where those that are before come first. */
+export function firstNot(length: number, isBefore: (index: number) => boolean): number {
   let low = 0;
-  let high = keys.length;
-  while (low < high) {
+  for (let high = length; low < high;) {
     const middle = (low + high) >>> 1;
-    if ((keys[middle] as string) < key) low = middle + 1;
+    if (isBefore(middle)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
+
+/** Returns the index of the first key that is not before `key`. */
+const lowerBound = (keys: readonly string[], key: string): number =>
+  firstNot(keys.length, (index) => (keys[index] as string) < key);
 
 /** Returns the first text after every key that starts with `prefix`; `undefined` when there is none (the empty prefix). */
 function prefixEnd(prefix: string): string | undefined {
@@ -96,14 +99,8 @@ class SortedKeys {
 
   /** Returns the last chunk that begins at or before `key`; 0 when all begin after it. */
   #chunkOf(key: string): number {
-    let low = 0;
-    let high = this.#chunks.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (((this.#chunks[middle] as string[])[0] as string) <= key) low = middle + 1;
-      else high = middle;
-    }
-    return Math.max(0, low - 1);
+    const chunks = this.#chunks;
+    return Math.max(0, firstNot(chunks.length, (index) => ((chunks[index] as string[])[0] as string) <= key) - 1);
   }
 }
 

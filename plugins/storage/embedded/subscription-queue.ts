@@ -1,6 +1,7 @@
 /** The queue of one subscription: its first due lines, and where the rest begins in storage. */
 import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import { firstNot } from "./sorted-map.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface QueueLine {
@@ -62,17 +63,15 @@ export class SubscriptionQueue {
   /** Inserts a line in its place among those that wait. */
   enqueue(line: QueueLine): void {
     const { waiting } = this;
-    let low = 0;
-    let high = waiting.length;
+    const last = waiting.at(-1);
     // New lines mostly come last.
-    if (high > 0 && precedes(waiting[high - 1] as QueueLine, line)) low = high;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (precedes(waiting[middle] as QueueLine, line)) low = middle + 1;
-      else high = middle;
-    }
-    if (low === waiting.length) waiting.push(line);
-    else waiting.splice(low, 0, line);
+    if (last === undefined || precedes(last, line)) waiting.push(line);
+    else
+      waiting.splice(
+        firstNot(waiting.length, (index) => precedes(waiting[index] as QueueLine, line)),
+        0,
+        line,
+      );
   }
 
   /** Removes a waiting line. */

@@ -10,7 +10,7 @@
  * `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits
  * watchers were notified of, and the last of them · `:epochs` the ids of the last thousand · `:moved` key ids by the
  * epoch at which a subscription of theirs changed last, of the last thousand · `:nodes` by their last sign of life · `:clock` see
- * `clock-lua.ts` · `:n:<key>` limiter state, `:callers` and `:callers:bound` whose · `:fence` see `replicated.ts` ·
+ * `clock-lua.ts` · `:n:<key>` limiter state, `:callers` and `:callers:bound` whose · `:fence` see `slow-calls.ts` ·
  * `:erased` how much was erased so far, `:rewritten` how much of it at the last rewrite, `:rewriting` set in the hour after one · `:none` is never there.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: lines of a dead node come back

@@ -9,13 +9,12 @@ import { Calls, ExclusiveTurn } from "./calls.ts";
 import { Channel } from "./channel.ts";
 import { type Client, connection as connectionOf, type RedisConnection, tagOf } from "./connect.ts";
 import { sharedCounters } from "./counters.ts";
-import { largeCalls } from "./large.ts";
 import { nodes as createNodes } from "./nodes.ts";
 import { LEASE_MS, type ReadOptions, readSecrets, type RedisOptions } from "./options.ts";
 import { infoOf, probeRedis, serverOf } from "./probe.ts";
 import { SharedQueue } from "./queue.ts";
 import { manyValues, ranges } from "./range.ts";
-import { replicated } from "./replicated.ts";
+import { largeCalls, replicated } from "./slow-calls.ts";
 import { timeArgument, type Now } from "./time-argument.ts";
 import { Writer } from "./writer.ts";
 

@@ -4,6 +4,7 @@ import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 import {
   anything,
+  inside,
   must,
   optional,
   optionProblems,
@@ -80,14 +81,11 @@ export function readSecrets(options: RedisOptions, secret: (path: string) => str
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 const WAYS = ["url", "sentinels", "cluster"] as const;
 
-const isPort = (given: unknown): boolean => Number.isInteger(given) && Number(given) >= 1 && Number(given) <= 65_535;
-const isNode = (node: Partial<RedisNode> | null): boolean =>
-  typeof node?.host === "string" && node.host !== "" && isPort(node.port);
-/** Names the first of a list that is no node. */
+const node = inside({ host: text("a host"), port: whole(1, 65_535) });
 const nodes: Rule = (given, path) => {
-  const at = Array.isArray(given) && given.length > 0 ? given.findIndex((node: RedisNode) => !isNode(node)) : undefined;
   const message = "must be a list with at least one node, each with a host and a port: [{ host, port }]";
-  return at === -1 ? [] : [{ path: at === undefined ? path : `${path}[${at}]`, message }];
+  if (!Array.isArray(given) || given.length === 0) return [{ path, message }];
+  return given.flatMap((one, i) => (node(one, "").length === 0 ? [] : [{ path: `${path}[${i}]`, message }]));
 };
 const tls = must(
   "must be true, false or { ca }, the text of a PEM file",

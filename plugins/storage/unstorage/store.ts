@@ -10,9 +10,9 @@ import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { groupLength, judgeGroup, type KeyWrite, type PendingCommit } from "../embedded/group.ts";
 import { encodeName } from "../embedded/key-names.ts";
-import { pool } from "../embedded/parallel.ts";
 import type { SortedMap } from "../embedded/sorted-map.ts";
 import type { EmbeddedStore } from "../embedded/storage.ts";
+import { pool } from "./disk.ts";
 import { type ItemForm, drop, get, put } from "./items.ts";
 
 /** Most commits that share one line of the journal, or one sync. */
@@ -43,7 +43,8 @@ interface Shelf {
   readonly form: ItemForm;
   /** The keys of all items. */
   readonly keys: SortedMap;
-  readonly journal: Journal;
+  /** Left out where items are never torn, and gone with the process. */
+  readonly journal?: Journal;
   readonly log: Log;
   /** The journal is durable: commits do not wait for the items, which follow by this clock. */
   readonly behind?: Clock;
@@ -125,7 +126,7 @@ export class Store {
     // The journal and what reads see change together: nobody else may write in between.
     if (commits.length > 0)
       await this.#alone(async () => {
-        await journal.append(commits);
+        await journal?.append(commits);
         this.#decide(commits.flat());
       });
     if (behind === undefined && this.#dirty.size > 0)
@@ -258,7 +259,7 @@ export class Store {
     const { driver, form, journal, sync, behind, log } = this.#shelf;
     try {
       // From here on the older part of the journal and the snapshot are the same state.
-      const begin = async () => ({ forget: await journal.rotate(), snapshot: [...this.#dirty].sort(byKey) });
+      const begin = async () => ({ forget: await journal?.rotate(), snapshot: [...this.#dirty].sort(byKey) });
       const { forget, snapshot } = await this.#alone(begin);
       await pool(snapshot, async ([key, value]) => {
         if (value === null) await drop(driver, form.name(key));
@@ -266,7 +267,7 @@ export class Store {
       });
       await sync?.();
       for (const [key, value] of snapshot) if (this.#dirty.get(key) === value) this.#settle(key);
-      await this.#alone(forget);
+      if (forget !== undefined) await this.#alone(forget);
       this.#lastFault = undefined;
     } catch (cause) {
       const failure =
@@ -279,7 +280,7 @@ export class Store {
   }
 
   get #unsettled(): boolean {
-    return this.#dirty.size > 0 || this.#shelf.journal.uncertain;
+    return this.#dirty.size > 0 || this.#shelf.journal?.uncertain === true;
   }
 
   #flushSoon(): void {
@@ -339,7 +340,7 @@ export class Store {
     this.#ended.abort();
     await this.#flushing?.catch(() => {});
     await this.#writing;
-    await this.#shelf.journal.close();
+    await this.#shelf.journal?.close();
   }
 }
 
