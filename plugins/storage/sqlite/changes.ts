@@ -1,7 +1,7 @@
 /** Judges and makes the changes of one commit, within the writer's transaction. */
 import { DUE } from "../../../core/model/schema.ts";
 import { ERASED } from "../embedded/erased.ts";
-import type { Open, Table, WorkerBatch } from "./types.ts";
+import type { Open, Table, WorkerBatch } from "./writing.ts";
 
 /** The parts of a change's code; see `WorkerBatch`. */
 const [PUT, DELETE, CONDITION, A_TEXT] = [1, 2, 4, 2];

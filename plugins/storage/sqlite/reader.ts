@@ -50,7 +50,7 @@ function prepareTable(db: DatabaseSync, name: string): Table {
   };
 }
 
-export class Reader {
+class Reader {
   readonly #path: string;
   readonly #connect: () => Open;
   #open: Open | undefined;

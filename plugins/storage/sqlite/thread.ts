@@ -3,7 +3,7 @@ import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { isSea, getAsset } from "node:sea";
 import { Worker } from "node:worker_threads";
-import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./types.ts";
+import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./writing.ts";
 
 /** Name of the worker's text among the assets of a single executable. */
 const WORKER_FILE = "sqlite-worker.mjs";

@@ -10,7 +10,7 @@ import { collector, whenIdle } from "../../../core/ports/idle.ts";
 import { makeChanges } from "./changes.ts";
 import { createCleanUp, OWED } from "./clean-up.ts";
 import { faultOf } from "./faults.ts";
-import type { Open, Table, WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./types.ts";
+import type { Open, Table, WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./writing.ts";
 
 /** PRAGMA user_version and application_id ("Rlay") of our files. */
 const [SCHEMA, APPLICATION] = [1, 0x52_6c_61_79];

@@ -5,7 +5,7 @@ import type { Change } from "../../../core/ports/storage.ts";
 import { rewriteFile } from "../embedded/rewrite-file.ts";
 import { faultOf } from "./faults.ts";
 import { startThread, type Thread } from "./thread.ts";
-import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./types.ts";
+import type { WorkerAnswer, WorkerBatch, WorkerRequest, WorkerStart } from "./writing.ts";
 
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
