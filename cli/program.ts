@@ -5,11 +5,11 @@ import { VERSION } from "../core/model/version.ts";
 import { systemClock } from "../core/runtime/index.ts";
 import { StartError } from "../core/model/errors.ts";
 import { type CliEnvironment, isDetailed, processEnvironment } from "./support/environment.ts";
-import { type Command, type Option, readGiven } from "./support/command.ts";
+import { type Command, Given, type Options } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage, UsageError, withExitCode } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
 
-/** Loads only the file of the command that is run. */
+/** The file of a command, or of a group of them, by its first word: only that of the command that is run is loaded. */
 const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
   start: () => import("./commands/start.ts"),
   init: () => import("./commands/init.ts"),
@@ -22,16 +22,16 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   replay: () => import("./commands/replay.ts"),
   listen: () => import("./commands/listen.ts"),
   users: () => import("./commands/users.ts"),
-  token: () => import("./commands/token.ts"),
+  token: () => import("./commands/keys.ts"),
   keys: () => import("./commands/keys.ts"),
   "api-keys": () => import("./commands/api-keys.ts"),
   status: () => import("./commands/status.ts"),
   stats: () => import("./commands/stats.ts"),
   backup: () => import("./commands/backup.ts"),
-  restore: () => import("./commands/restore.ts"),
+  restore: () => import("./commands/backup.ts"),
   migrate: () => import("./commands/migrate.ts"),
   tail: () => import("./commands/tail.ts"),
-  doctor: () => import("./commands/doctor.ts"),
+  doctor: () => import("./commands/check.ts"),
   audit: () => import("./commands/audit.ts"),
   secrets: () => import("./commands/secrets.ts"),
   build: () => import("./commands/build.ts"),
@@ -67,16 +67,16 @@ export function endWith(code: number): void {
 
 async function run(argv: readonly string[], io: CliEnvironment): Promise<number | void> {
   const [first = ""] = commandWords(argv);
-  const load = Object.hasOwn(FILES, first) ? FILES[first] : undefined;
-  if (load === undefined) return runNone(argv, first, io);
-  const { commands } = await load();
+  if (!Object.hasOwn(FILES, first)) return runNone(argv, first, io);
+  const commands = await commandsOf(first);
   const words = commandWords(argv);
   const command =
     commands.find(({ usage: text }) => nameOf(text) === words.join(" ")) ??
     commands.find(({ usage: text }) => nameOf(text) === first);
   const cli = program(commands);
   if (command === undefined) {
-    if (argv.includes("--help") || argv.includes("-h")) return listGroup(commands, io);
+    if (argv.includes("--help") || argv.includes("-h"))
+      return listed(commands, "relay ").forEach((line) => io.print(line));
     const names = commands.map(({ usage: text }) => nameOf(text).split(" ")[1] ?? "");
     const second = words[1];
     if (second === undefined) throw usage(`${first} what? There are: ${names.join(", ")}`);
@@ -85,7 +85,7 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
   const name = nameOf(command.usage);
   const rest = argv.slice(name.split(" ").length);
   try {
-    cli.parse(["node", "relay", name, ...mark(rest, command.options ?? [], name)], { run: false });
+    cli.parse(["node", "relay", name, ...mark(rest, command.options ?? {}, name)], { run: false });
     if (cli.matchedCommand === undefined) return EX_OK;
     let result: Promise<number | void> | undefined;
     cli.matchedCommand.action((...values: unknown[]) => {
@@ -97,7 +97,7 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
         .map((value) => String(unmark(value)));
       // As an unset variable of a shell script leaves it.
       if (args.includes("")) throw usage("an argument is empty");
-      result = command.run(readGiven(args, options), io);
+      result = command.run(new Given(args, options), io);
     });
     cli.runMatchedCommand();
     return await result;
@@ -106,7 +106,13 @@ async function run(argv: readonly string[], io: CliEnvironment): Promise<number 
   }
 }
 
-/** No command, an unknown one, or help about all of them. */
+/** Loads the commands that begin with this word. */
+async function commandsOf(first: string): Promise<readonly Command[]> {
+  const { commands } = await (FILES[first] as (typeof FILES)[string])();
+  return commands.filter(({ usage: text }) => nameOf(text).split(" ")[0] === first);
+}
+
+/** Answers no command, an unknown one, or a request for help about all of them. */
 async function runNone(argv: readonly string[], first: string, io: CliEnvironment): Promise<number> {
   if (argv.includes("--version") || argv.includes("-v")) {
     io.print(`relay ${VERSION}`);
@@ -116,15 +122,13 @@ async function runNone(argv: readonly string[], first: string, io: CliEnvironmen
   const help = first === "help" || argv.includes("--help") || argv.includes("-h");
   if (first !== "" && !help) throw usage(`unknown command: ${first}${didYouMean(first, known)}; see relay --help`);
   if (argv.length > 0 && !help) throw usage(`unknown option: ${argv[0] ?? ""}; see relay --help`);
-  const files = await Promise.all(Object.values(FILES).map((load) => load()));
-  const all = files.flatMap(({ commands }) => commands);
-  const width = Math.max(...all.map(({ usage: text }) => text.length));
+  const all = (await Promise.all(known.map(commandsOf))).flat();
   const text = [
     `relay ${VERSION}: a webhook relay`,
     "",
     "relay <command> [options]",
     "",
-    ...all.map((command) => `  ${command.usage.padEnd(width)}  ${command.about}`),
+    ...listed(all, "  "),
     "",
     "relay <command> --help tells the options of one command.",
   ].join("\n");
@@ -133,19 +137,17 @@ async function runNone(argv: readonly string[], first: string, io: CliEnvironmen
   return help ? EX_OK : EX_USAGE;
 }
 
-function listGroup(commands: readonly Command[], io: CliEnvironment): number {
+function listed(commands: readonly Command[], before: string): readonly string[] {
   const width = Math.max(...commands.map(({ usage: text }) => text.length));
-  for (const command of commands) io.print(`relay ${command.usage.padEnd(width)}  ${command.about}`);
-  return EX_OK;
+  return commands.map((command) => `${before}${command.usage.padEnd(width)}  ${command.about}`);
 }
 
 function program(commands: readonly Command[]): CAC {
   const cli = cac("relay");
   for (const command of commands) {
     const made = cli.command(command.usage, command.about);
-    for (const { flags, about } of command.options ?? []) {
+    for (const [flags, about] of Object.entries(command.options ?? {}))
       made.option(flags, about, takesValue(flags) ? { type: [unmark] } : {});
-    }
     for (const example of command.examples ?? []) made.example(`  $ ${example}`);
   }
   // An option that negates has no default worth naming.
@@ -171,9 +173,10 @@ const takesValue = (flags: string): boolean => flags.includes("<");
  * an argument, and takes the argument behind a plain or an unknown option for its value. The option's type removes the mark.
  * @throws UsageError for an option that the command does not have
  */
-function mark(argv: readonly string[], options: readonly Option[], command: string): string[] {
-  const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.replace(/ .*/, "")));
-  const plain = new Set(options.filter(({ flags }) => !takesValue(flags)).map(({ flags }) => flags));
+function mark(argv: readonly string[], options: Options, command: string): string[] {
+  const all = Object.keys(options);
+  const valued = new Set(all.filter(takesValue).map((flags) => flags.replace(/ .*/, "")));
+  const plain = new Set(all.filter((flags) => !takesValue(flags)));
   const out: string[] = [];
   for (let i = 0; i < argv.length; i++) {
     const arg = argv[i] as string;

@@ -1,16 +1,16 @@
-/** What `relay check --machine` found at one place, and what to do about it. */
+/** Defines the findings of `relay check --machine`: one for each place, with what to do about it. */
 import { EX_CONFIG, EX_OK, EX_UNAVAILABLE } from "../support/exit.ts";
 import { printable } from "../support/output.ts";
 import { type CliEnvironment, paint } from "../support/environment.ts";
 
 export interface Finding {
-  /** What was looked at, in one or two words. */
+  /** Names the place, in one or two words. */
   readonly check: string;
   readonly state: "good" | "warn" | "bad";
   readonly found: string;
   /** For a person to do; absent when all is well. */
   readonly todo?: string;
-  /** Of a bad one: whether it is set up wrongly here, or something outside does not answer. @default "here" */
+  /** Of a bad one: it is set up wrongly here, or something outside does not answer. @default "here" */
   readonly where?: "here" | "outside";
 }
 

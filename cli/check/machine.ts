@@ -1,4 +1,4 @@
-/** Looks at the machine: the data folder, its disk, the limit of open files, certificates, and the address to listen on. */
+/** Checks the machine: the data folder, its disk, the limit of open files, certificates, and the address to listen on. */
 import { createPrivateKey, type X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { access, constants, mkdtemp, readdir, readFile, rmdir, stat, statfs } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { systemReason } from "../../core/lib/system-error.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { localUrl } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { probe } from "../support/readiness.ts";
+import { probe } from "../support/network.ts";
 import { bad, type Finding, good, warn } from "./finding.ts";
 
 const GIB = 1024 ** 3;
@@ -18,7 +18,7 @@ const [LEAST_FREE, LITTLE_FREE] = [0.1 * GIB, GIB];
 const OTHER_FILES = 200;
 const SOON_MS = 14 * 86_400_000;
 
-/** Whether this user can write to the data folder, who else can, and how much room there is. */
+/** Checks that this user can write to the data folder, who else can, and how much room there is. */
 export async function checkFolder({ dataDir }: Plan): Promise<Finding[]> {
   let at = dataDir;
   while (!existsSync(at)) at = dirname(at);
@@ -48,7 +48,7 @@ async function checkModes(dir: string): Promise<Finding[]> {
   const keys = join(dir, "keys");
   const found: Finding[] = [];
   const owners = new Set<number | undefined>([process.getuid?.()]);
-  const look = async (path: string, others: number, what: string): Promise<void> => {
+  const inspect = async (path: string, others: number, what: string): Promise<void> => {
     const one = await stat(path);
     owners.add(one.uid);
     if ((one.mode & others) === 0) return;
@@ -59,9 +59,9 @@ async function checkModes(dir: string): Promise<Finding[]> {
     found.push(say("modes", `${path} may be ${what} by others (mode 0${mode})`, todo));
   };
   try {
-    await look(dir, 0o022, "written to");
-    await look(keys, 0o077, "read");
-    for (const name of await readdir(keys)) await look(join(keys, name), 0o077, "read");
+    await inspect(dir, 0o022, "written to");
+    await inspect(keys, 0o077, "read");
+    for (const name of await readdir(keys)) await inspect(join(keys, name), 0o077, "read");
   } catch (error) {
     // Without keys none has been made yet.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT")
@@ -92,7 +92,7 @@ function openFiles(): number {
   return typeof soft === "number" ? soft : Number.POSITIVE_INFINITY;
 }
 
-/** Whether the certificates of the server and the authorities of deliveries hold, and the server's key is its own. */
+/** Checks that the certificates of the server and the authorities of deliveries hold, and that the server's key is its own. */
 export async function checkCertificates({ server: { tls }, guard: { ca } }: Plan, now: number): Promise<Finding[]> {
   return [
     ...(tls === undefined ? [] : await certificatesIn("server.tls", tls.cert, now, tls.key)),
@@ -124,7 +124,7 @@ function judge(check: string, { subject, validFrom, validTo, ca }: X509Certifica
 
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Whether the address can be listened on. @param inUse whether a relay holds the storage of this config open */
+/** Checks that the address can be listened on. @param inUse true when a relay holds the storage of this config open */
 export async function checkAddress(plan: Plan, io: CliEnvironment, inUse: boolean): Promise<Finding> {
   const { host, port } = plan.server;
   const asked = `${host}:${port}`;
@@ -139,7 +139,7 @@ export async function checkAddress(plan: Plan, io: CliEnvironment, inUse: boolea
   if (inUse) return good("address", `${asked} is taken, and a relay runs here`);
   const todo = "stop what listens there, or give another server.port";
   // The certificate is not checked: it is for the relay's public name, not for this address.
-  const isRelay = await probe(`${localUrl(plan)}/healthz`, io, { verify: false }).then(
+  const isRelay = await probe(`${localUrl(plan)}/healthz`, io.clock, false).then(
     ({ status }) => status === 200,
     () => false,
   );

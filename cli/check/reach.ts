@@ -6,11 +6,11 @@ import { ConnectError } from "../../core/model/errors.ts";
 import type { Plan, TransportPlugin } from "../../core/ports/plan.ts";
 import type { Connect, PluginContext, TlsIdentity } from "../../core/ports/plugin.ts";
 import { createSecretOptions } from "../../core/runtime/offline.ts";
-import { withDeadline } from "../support/deadline.ts";
 import type { CliEnvironment } from "../support/environment.ts";
+import { withDeadline } from "../support/network.ts";
 import { bad, type Finding, good } from "./finding.ts";
 
-/** What the https transport offers beside its port. */
+/** Offered by the https transport beside its port. */
 interface Reach {
   readonly connect: Connect;
   readonly hosts: ReadonlyMap<string, TlsIdentity>;

@@ -1,4 +1,4 @@
-/** Opens the storage as a start would, and looks at its durability, its master key and its clock. It changes nothing there. */
+/** Opens the storage as a start would, and checks its durability, its master key and its clock. It changes nothing there. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -10,43 +10,46 @@ import { heldKeys, judgeMasterKey, lineUp, makeKeys } from "../../core/runtime/o
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_TEMPFAIL, EX_UNAVAILABLE } from "../support/exit.ts";
 import { openStorage } from "../support/offline.ts";
+import { atEnd } from "../support/signals.ts";
 import { bad, type Finding, good, warn } from "./finding.ts";
+import { checkAddress } from "./machine.ts";
 
 /** Clocks may differ by this, ms. */
 const [APART_MS, FAR_APART_MS] = [1_000, 30_000];
 
-interface StorageLooked {
-  readonly findings: readonly Finding[];
-  /** Whether a relay holds it open, where a storage is of one relay alone. */
-  readonly inUse: boolean;
+/** Checks the storage, and the address to listen on, which a relay that has the storage open may hold. */
+export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<readonly Finding[]> {
+  const { name, shared } = plan.storage;
+  let findings: readonly Finding[];
+  let inUse = false;
+  try {
+    // Opening would create the folder.
+    const none = shared !== true && !existsSync(plan.dataDir);
+    findings = none ? [good("storage", `${name}: is made at the first start`)] : await checkOpened(plan, io);
+  } catch (error) {
+    inUse = error instanceof StartError && error.exitCode === EX_TEMPFAIL;
+    const open = good("storage", `${name}: a relay has it open; ask relay status`);
+    findings = [inUse ? open : unusable(plan, error)];
+  }
+  return [...findings, await checkAddress(plan, io, inUse)];
 }
 
-export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<StorageLooked> {
-  const { name, shared } = plan.storage;
-  // Opening would create the folder.
-  if (shared !== true && !existsSync(plan.dataDir))
-    return { findings: [good("storage", `${name}: is made at the first start`)], inUse: false };
-  const said: string[] = [];
-  try {
-    const storage = await openStorage(plan, { ...io, say: (line) => void said.push(line.replace(/^relay: /, "")) });
-    try {
-      const findings = said.map((line) => warn("storage", `${name}: ${line}`, "see docs/storage.md, docs/nodes.md"));
-      const found = `${name}: ${storage.durability}`;
-      const todo =
-        name === "redis"
-          ? "set appendonly yes and appendfsync always, or wait for replicas with redis({ replicas: 1 })"
-          : "use sqlite(), filesystem() or redis() where events must not be lost";
-      findings.push(storage.durability === "volatile" ? warn("storage", found, todo) : good("storage", found));
-      findings.push(await checkMasterKey(plan, storage), ...(await checkTime(storage, io)));
-      return { findings, inUse: false };
-    } finally {
-      await storage.dispose();
-    }
-  } catch (error) {
-    if (error instanceof StartError && error.exitCode === EX_TEMPFAIL)
-      return { findings: [good("storage", `${name}: a relay has it open; ask relay status`)], inUse: true };
-    return { findings: [unusable(plan, error)], inUse: false };
-  }
+async function checkOpened(plan: Plan, io: CliEnvironment): Promise<readonly Finding[]> {
+  const { name } = plan.storage;
+  const lines: string[] = [];
+  const storage = await openStorage(plan, { ...io, say: (line) => void lines.push(line.replace(/^relay: /, "")) });
+  await using _ = atEnd(() => storage.dispose());
+  const found = `${name}: ${storage.durability}`;
+  const todo =
+    name === "redis"
+      ? "set appendonly yes and appendfsync always, or wait for replicas with redis({ replicas: 1 })"
+      : "use sqlite(), filesystem() or redis() where events must not be lost";
+  return [
+    ...lines.map((line) => warn("storage", `${name}: ${line}`, "see docs/storage.md, docs/nodes.md")),
+    storage.durability === "volatile" ? warn("storage", found, todo) : good("storage", found),
+    await checkMasterKey(plan, storage),
+    ...(await checkTime(storage, io)),
+  ];
 }
 
 function unusable({ storage: { name, shared } }: Plan, error: unknown): Finding {

@@ -1,47 +1,36 @@
-/** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals, through the API. A key exists as soon as something names it. */
-import { PAGE_OPTIONS, pageOf, pathOf, withQuery } from "../support/api-path.ts";
+/** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals. A key exists as soon as something names it. */
+import { asking, PAGE_OPTIONS, pageOf, pathOf, sayMore, withQuery } from "../support/ask.ts";
 import { openApi } from "../support/client.ts";
 import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
-import { json, printable, printTable } from "../support/output.ts";
-import { asking, sayMore } from "../support/plain.ts";
-import { rows } from "../support/response-shape.ts";
+import { printable, printTable, textOf } from "../support/output.ts";
 
-interface ListedKey {
-  readonly id: string;
-  readonly figures?: Readonly<Record<string, number | null>>;
-}
 const FIGURES = ["accepted", "filtered", "attempts", "delivered", "failed"] as const;
 
-const apiKeys: Command = {
+const apiKeys = asking({
   usage: "api-keys",
   about: "list the ids of the API keys that have subscriptions or events",
-  options: [
-    { flags: "--range <range>", about: "with their figures of the last 1h, 24h or 7d" },
+  options: {
+    "--range <range>": "with their figures of the last 1h, 24h or 7d",
     ...PAGE_OPTIONS,
-    JSON_OPTION,
+    ...JSON_OPTION,
     ...API_OPTIONS,
-  ],
-  async run(given, io) {
-    const api = await openApi(given, io);
-    const range = given.text("range");
-    const answer = await api.ask("GET", withQuery("/api-keys", { range, ...pageOf(given) }));
-    const keys = rows<ListedKey>(answer, { id: "text" });
-    if (given.flag("json")) io.print(json(keys));
-    else if (keys.length === 0) io.say("relay: no key is in use yet; publish or subscribe with --key key_1");
-    else if (range === undefined) for (const { id } of keys) io.print(printable(id));
-    else {
-      const cells = keys.map(({ id, figures }) => [id, ...FIGURES.map((name) => String(figures?.[name] ?? "–"))]);
-      io.print(printTable(["id", ...FIGURES], cells));
-    }
-    sayMore(answer, io);
   },
-};
+  ask: (given) => ({ path: withQuery("/api-keys", { range: given.text("range"), ...pageOf(given) }) }),
+  shape: [{ id: "text", "figures?": "map" }],
+  show(keys, io, given) {
+    if (keys.length === 0) return io.say("relay: no key is in use yet; publish or subscribe with --key key_1");
+    if (given.text("range") === undefined) return keys.forEach(({ id }) => io.print(printable(id)));
+    const cells = keys.map(({ id, figures }) => [id, ...FIGURES.map((name) => textOf(figures?.[name] ?? "–"))]);
+    io.print(printTable(["id", ...FIGURES], cells));
+  },
+  after: (_, io, answer) => sayMore(answer, io),
+});
 
-const erase = asking<{ readonly id?: string; readonly startedAt: string }>({
+const erase = asking({
   usage: "api-keys erase <key>",
   about: "erase a key with its subscriptions, events and deliveries; there is no way back",
-  options: [{ flags: "--yes", about: "needed: it says that this is meant" }, JSON_OPTION, ...API_OPTIONS],
+  options: { "--yes": "needed: it says that this is meant", ...JSON_OPTION, ...API_OPTIONS },
   examples: ["relay api-keys erase key_1 --yes"],
   ask(given) {
     const [id = ""] = given.args;
@@ -54,20 +43,20 @@ const erase = asking<{ readonly id?: string; readonly startedAt: string }>({
     io.say(`relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`),
 });
 
-const portalLink = asking<{ readonly url: string; readonly expiresAt: string }>({
+const portalLink = asking({
   usage: "api-keys portal-link <key>",
   about: "make a link that opens the portal of a key, for your customer",
-  options: [
-    ACCESS_OPTION,
-    { flags: "--expires-in <seconds>", about: "how long it opens, 60 to 86400 (3600)" },
-    JSON_OPTION,
+  options: {
+    ...ACCESS_OPTION,
+    "--expires-in <seconds>": "how long it opens, 60 to 86400 (3600)",
+    ...JSON_OPTION,
     ...API_OPTIONS,
-  ],
+  },
   examples: ["relay api-keys portal-link key_1 --access read --expires-in 600"],
   ask(given) {
     const access = readAccess(given) ?? "manage";
     const expiresInSeconds = given.whole("expires-in", 60, 86_400);
-    return { method: "POST", path: links(given), body: { access, ...(expiresInSeconds && { expiresInSeconds }) } };
+    return { method: "POST", path: links(given), body: { access, expiresInSeconds } };
   },
   shape: { url: "text", expiresAt: "text" },
   show: ({ url }, io) => io.print(printable(url)),

@@ -1,17 +1,6 @@
 /** `relay audit`: lists who changed what on a key, newest first, through the API. */
-import { keyPath, PAGE_OPTIONS, pageOf, withQuery } from "../support/api-path.ts";
+import { each, keyPath, listing, PAGE_OPTIONS, pageOf, withQuery } from "../support/ask.ts";
 import { API_OPTIONS, type Given, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { listing } from "../support/plain.ts";
-
-interface Line {
-  readonly at: string;
-  readonly by: string;
-  readonly address?: string;
-  readonly action: string;
-  readonly target: string;
-  readonly result: string;
-  readonly detail?: string;
-}
 
 const searched = (given: Given) => ({
   action: given.text("action"),
@@ -19,21 +8,21 @@ const searched = (given: Given) => ({
   by: given.text("by"),
 });
 
-const audit = listing<Line>({
+const audit = listing({
   usage: "audit",
   about: "show who changed what on a key, and what was refused, newest first",
-  options: [
-    KEY_OPTION,
-    { flags: "--action <action>", about: "those of one action (secret.rotated) or of one kind (subscription)" },
-    { flags: "--target <id>", about: "those about one event, subscription or account" },
-    { flags: "--by <author>", about: "those of one author" },
+  options: {
+    ...KEY_OPTION,
+    "--action <action>": "those of one action (secret.rotated) or of one kind (subscription)",
+    "--target <id>": "those about one event, subscription or account",
+    "--by <author>": "those of one author",
     ...PAGE_OPTIONS,
-    JSON_OPTION,
+    ...JSON_OPTION,
     ...API_OPTIONS,
-  ],
+  },
   examples: ["relay audit --key key_1 --json", "relay audit --key key_1 --action subscription"],
   ask: (given) => ({ path: withQuery(keyPath(given, "audit"), { ...searched(given), ...pageOf(given) }) }),
-  shape: { at: "text", by: "text", action: "text", target: "text", result: "text" },
+  shape: each("text", "at", "by", "address?", "action", "target", "result", "detail?"),
   columns: { at: "at", by: "by", from: "address", what: "action", of: "target", result: "result", detail: "detail" },
   none: (given) =>
     Object.values(searched(given)).some((value) => value !== undefined)

@@ -1,29 +1,28 @@
-/** `relay backup <file>`: writes everything that is stored to one file, also while a relay serves. */
+/** `relay backup <file>` writes everything that is stored to one file, also while a relay serves; `relay restore <file>` puts it back. */
 import { createReadStream } from "node:fs";
 import { lstat, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { compose, Readable } from "node:stream";
 import { createGunzip, createGzip } from "node:zlib";
-import { readEnvironment } from "../../config/environment.ts";
 import { ConfigError } from "../../config/problems.ts";
-import { canTap, backupLines, inspect, NoBackup } from "../../core/maintenance/backup.ts";
+import { backupLines, batches, canTap, inspect, NoBackup } from "../../core/maintenance/backup.ts";
 import { StartError, StorageError } from "../../core/model/errors.ts";
+import { FILLING } from "../../core/model/schema.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import { syncFolderAsync } from "../../core/ports/folder.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import { namesRelay, openApi } from "../support/client.ts";
+import { API_OPTIONS, type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, loadFor } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { openApi } from "../support/client.ts";
-import { API_OPTIONS, type Command, type Given, JSON_OPTION } from "../support/command.ts";
-import { EX_DATAERR, EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { EX_DATAERR, EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
-import { loadFor } from "../support/load-config.ts";
-import { unfinished } from "../support/unfinished.ts";
+import { atEnd, unfinished } from "../support/signals.ts";
 
 const backup: Command = {
   usage: "backup <file>",
   about: "write everything that is stored to a file, also while the relay serves",
-  options: [JSON_OPTION, ...API_OPTIONS],
+  options: { ...JSON_OPTION, ...API_OPTIONS },
   examples: ["relay backup relay-backup.ndjson", "relay backup relay-backup.ndjson.gz"],
   async run(given, io) {
     const [file = ""] = given.args;
@@ -35,8 +34,9 @@ const backup: Command = {
     using _ = unfinished(part);
     let hint = "";
     try {
-      if (await exists(file)) throw usage(`${file} is there already`);
-      const bytes = progressBar(io.stderr, "bytes written", undefined, io.clock.monotonic);
+      // Also one that this user may not read: it must not be replaced.
+      if (await lstat(file).then(Boolean, () => false)) throw usage(`${file} is there already`);
+      const bytes = progressBar(io, "bytes written");
       await using from = await source(given, io);
       if (from.served) hint = "; the relay's log may say why";
       const parts = isPacked(file) ? compose(Readable.from(from.parts), createGzip()) : from.parts;
@@ -71,40 +71,31 @@ const backup: Command = {
 
 interface Parts extends AsyncDisposable {
   readonly parts: AsyncIterable<string | Uint8Array>;
-  /** Whether a relay at work sends them. */
+  /** True when a relay at work sends them. */
   readonly served: boolean;
 }
 
-/** The storage itself when no relay uses it, else the relay. */
+/** Reads the storage itself when no relay uses it, else asks the relay. */
 async function source(given: Given, io: CliEnvironment): Promise<Parts> {
-  const { settings } = readEnvironment(io.env);
-  const named = [given.text("url"), given.text("token"), settings.url, settings.token];
-  const storage = named.every((one) => one === undefined) ? await unused(given, io) : undefined;
+  const storage = namesRelay(given, io) ? undefined : await unused(given, io);
   if (storage !== undefined && canTap(storage)) {
-    return {
-      parts: backupLines(storage, { storage: storage.name ?? "", at: io.clock.now() }),
-      served: false,
-      [Symbol.asyncDispose]: () => storage.dispose(),
-    };
+    const parts = backupLines(storage, { storage: storage.name ?? "", at: io.clock.now() });
+    return { parts, served: false, ...atEnd(() => storage.dispose()) };
   }
   await storage?.dispose();
   const api = await openApi(given, io, "stepped-up");
   const over = new AbortController();
-  return {
-    parts: await api.follow("/relay/backup", "application/x-ndjson", over.signal),
-    served: true,
-    [Symbol.asyncDispose]: async () => over.abort(),
-  };
+  const parts = await api.follow("/relay/backup", "application/x-ndjson", over.signal);
+  return { parts, served: true, ...atEnd(async () => over.abort()) };
 }
 
-/** Undefined when a relay uses it. */
+/** Resolves to undefined while a relay uses it. */
 async function unused(given: Given, io: CliEnvironment): Promise<Storage | undefined> {
-  const [{ plan }, { openSource }] = await Promise.all([loadFor(given, io), import("../support/source-storage.ts")]);
-  if (plan.storage.name === "memory") return undefined;
-  return openSource(plan, io).catch((error: unknown) => {
-    if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
-    throw error;
-  });
+  const [{ plan }, { openSource, unlessInUse }] = await Promise.all([
+    loadFor(given, io),
+    import("../support/offline.ts"),
+  ]);
+  return plan.storage.name === "memory" ? undefined : unlessInUse(openSource(plan, io));
 }
 
 const isPacked = (file: string): boolean => file.endsWith(".gz");
@@ -112,8 +103,8 @@ const isPacked = (file: string): boolean => file.endsWith(".gz");
 /** More than any line of a backup has, characters. */
 const LONGEST_LINE = 64 * 1_048_576;
 
-/** A file's lines, without reading it into memory. @throws NoBackup for a line that no backup has */
-export async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
+/** Reads a file's lines one after another. @throws NoBackup for a line that no backup has */
+async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
   const input = createReadStream(file);
   const text = packed ? input.pipe(createGunzip()) : input;
   // A pipe does not pass on an error of the file.
@@ -133,11 +124,57 @@ export async function* linesOf(file: string, packed = isPacked(file)): AsyncGene
   if (rest !== "") yield rest;
 }
 
-/** Whether there is a file of that name, also one that this user may not read: it must not be replaced. */
-const exists = (file: string): Promise<boolean> =>
-  lstat(file).then(
-    () => true,
-    () => false,
-  );
+const restore: Command = {
+  usage: "restore <file>",
+  about: "put a backup back into an empty storage, while no relay uses it",
+  options: { ...JSON_OPTION, ...CONFIG_OPTIONS },
+  examples: ["relay restore relay-backup.ndjson --data-dir ./data"],
+  async run(given, io) {
+    const [file = ""] = given.args;
+    // The whole file is checked before anything is written.
+    const { lines, sha256 } = await inspect(linesOf(file)).catch((error: unknown) => {
+      if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `${file}: ${error.message}`);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code?.startsWith("Z_")) throw new ExitError(EX_DATAERR, `${file}: it cannot be unpacked (${code})`);
+      if (code !== undefined) throw usage(`${file} cannot be read (${code})`);
+      throw error;
+    });
+    const [{ plan }, { openStorage }, { storedSchema }] = await Promise.all([
+      loadFor(given, io),
+      import("../support/offline.ts"),
+      import("../../core/runtime/offline.ts"),
+    ]);
+    const storage = await openStorage(plan, io);
+    await using _ = atEnd(() => storage.dispose());
+    const filling = `restore ${sha256}`;
+    await beginFilling(storage, filling);
+    const progress = progressBar(io, "restored", lines);
+    for await (const changes of batches(linesOf(file))) {
+      await storage.commit(changes.filter(({ key }) => key !== FILLING));
+      progress.add(changes.length);
+    }
+    progress.end();
+    await storedSchema(storage);
+    await storage.commit([{ op: "delete", key: FILLING, if: filling }]);
+    if (given.flag("json")) io.print(json({ file, lines, sha256, storage: plan.storage.name }));
+    else io.print(`restored ${lines} records and changes into ${plan.storage.name}`);
+    io.say("relay: start it with the master key that it had: keys/master, or RELAY_MASTER_KEY");
+  },
+};
 
-export const commands: readonly Command[] = [backup];
+/**
+ * Marks an empty storage as being filled, so that no relay starts on it. Filling goes on where the same mark stands.
+ * @throws ExitError 1 when there is something else in it
+ */
+export async function beginFilling(storage: Storage, mark: string): Promise<void> {
+  const was = await storage.getItem(FILLING);
+  if (was === mark) return;
+  const [first] = await storage.range("", { limit: 1 });
+  if (first !== undefined) {
+    const why = was === undefined ? "there is something in it" : "another restore or migration was begun there";
+    throw new ExitError(EX_REFUSED, `the storage must be empty: ${why}`);
+  }
+  await storage.commit([{ op: "put", key: FILLING, value: mark, if: null }]);
+}
+
+export const commands: readonly Command[] = [backup, restore];

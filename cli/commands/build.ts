@@ -13,20 +13,16 @@ import { json } from "../support/output.ts";
 const build: Command = {
   usage: "build",
   about: "make one executable that needs no Node",
-  options: [
-    { flags: "--config <file>", about: "config file to build in (the defaults)" },
-    { flags: "--out <file>", about: "where to write it (dist/relay)" },
-    JSON_OPTION,
-  ],
+  options: {
+    "--config <file>": "config file to build in (the defaults)",
+    "--out <file>": "where to write it (dist/relay)",
+    ...JSON_OPTION,
+  },
   examples: ["relay build --config relay.config.ts --out ./relay"],
   async run(given, io) {
     const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/[\\/]$/, "");
-    if (isSea()) {
-      throw new ExitError(
-        EX_UNAVAILABLE,
-        "an executable cannot build another: run this from a checkout or an npm install",
-      );
-    }
+    const elsewhere = "an executable cannot build another: run this from a checkout or an npm install";
+    if (isSea()) throw new ExitError(EX_UNAVAILABLE, elsewhere);
     const asked = given.text("config");
     const config = asked === undefined ? undefined : resolve(io.cwd, asked);
     if (config !== undefined && !isFile(config)) throw new ExitError(EX_CONFIG, `there is no such file: ${config}`);

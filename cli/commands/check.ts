@@ -3,36 +3,34 @@ import { systemReason } from "../../core/lib/system-error.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { bad, exitCode, line, type Finding } from "../check/finding.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, type Option } from "../support/command.ts";
+import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, loadFor, type Options } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
 import { DIGEST_KEY, digests, effective } from "../support/reload.ts";
-import { loadFor } from "../support/load-config.ts";
+import { atEnd } from "../support/signals.ts";
 
-const URL_OPTION: Option = {
-  flags: "--url <url>",
-  about: "also connect to it as a delivery would (with --machine); may be repeated",
-  many: true,
+const URL_OPTION: Options = {
+  "--url <url>": "also connect to it as a delivery would (with --machine); may be repeated",
 };
 
 const check: Command = {
   usage: "check",
   about: "check the config, with --machine what is around it, with --data every stored record",
-  options: [
-    { flags: "--machine", about: "also look at folder, disk, limits, certificates, address, storage and keys" },
-    URL_OPTION,
-    { flags: "--data", about: "also read every record, while no relay uses the folder" },
+  options: {
+    "--machine": "also look at folder, disk, limits, certificates, address, storage and keys",
+    ...URL_OPTION,
+    "--data": "also read every record, while no relay uses the folder",
     ...CONFIG_OPTIONS,
-    JSON_OPTION,
-  ],
+    ...JSON_OPTION,
+  },
   examples: ["relay check --machine --url https://hooks.example.com/orders"],
   run: (given, io) => run(given, io, given.flag("machine") || given.list("url") !== undefined),
 };
 
-export const doctor: Command = {
+const doctor: Command = {
   usage: "doctor",
   about: "deprecated: relay check --machine",
-  options: [URL_OPTION, ...CONFIG_OPTIONS, JSON_OPTION],
+  options: { ...URL_OPTION, ...CONFIG_OPTIONS, ...JSON_OPTION },
   run: (given, io) => run(given, io, true),
 };
 
@@ -54,7 +52,7 @@ async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<
       for (const { path, message } of warnings) io.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
     const findings: Finding[] = [];
     if (machine)
-      for await (const finding of lookAround(plan, urls, io)) {
+      for await (const finding of checkMachine(plan, urls, io)) {
         findings.push(finding);
         // At once, because some take seconds.
         if (!asJson) io.print(line(finding, io));
@@ -74,29 +72,23 @@ async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<
   }
 }
 
-/** Looks at one thing after another. A look that fails is a finding too. */
-async function* lookAround(plan: Plan, urls: readonly string[], io: CliEnvironment): AsyncGenerator<Finding> {
+/** Checks one thing after another. A check that fails is a finding too. */
+async function* checkMachine(plan: Plan, urls: readonly string[], io: CliEnvironment): AsyncGenerator<Finding> {
   const [machine, { checkStorage }, { checkReach }] = await Promise.all([
     import("../check/machine.ts"),
     import("../check/storage.ts"),
     import("../check/reach.ts"),
   ]);
-  const looks: readonly [string, () => Promise<readonly Finding[]>][] = [
+  const checks: readonly [string, () => Promise<readonly Finding[]>][] = [
     ["folder", () => machine.checkFolder(plan)],
     ["open files", async () => [machine.checkFiles(plan)]],
     ["certificates", () => machine.checkCertificates(plan, io.clock.now())],
-    [
-      "storage",
-      async () => {
-        const { findings, inUse } = await checkStorage(plan, io);
-        return [...findings, await machine.checkAddress(plan, io, inUse)];
-      },
-    ],
+    ["storage", () => checkStorage(plan, io)],
     ...urls.map((url): [string, () => Promise<Finding[]>] => ["url", async () => [await checkReach(url, plan, io)]]),
   ];
-  for (const [name, look] of looks) {
+  for (const [name, run] of checks) {
     try {
-      yield* await look();
+      yield* await run();
     } catch (error) {
       yield bad(name, `could not be looked at: ${systemReason(error)}`, "look at it by hand");
     }
@@ -105,42 +97,38 @@ async function* lookAround(plan: Plan, urls: readonly string[], io: CliEnvironme
 
 /** @throws StartError 75 while a relay uses the folder, ExitError 69 when there is none */
 async function checkStored(plan: Plan, given: Given, io: CliEnvironment): Promise<number> {
-  const [{ openStorage }, { refuseMissingFolder }, { verifyStorage }] = await Promise.all([
+  const [{ openStorage, refuseMissingFolder }, { verifyStorage }] = await Promise.all([
     import("../support/offline.ts"),
-    import("../support/source-storage.ts"),
     import("../../core/maintenance/verify-storage.ts"),
   ]);
   const { stderr } = io;
   refuseMissingFolder(plan);
   const storage = await openStorage(plan, io);
-  try {
-    const own = [...((await storage.verify?.()) ?? [])];
-    const found = await verifyStorage(storage, {
-      progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
-    });
-    if (stderr.isTTY) stderr.write("\n");
-    // Files that could not be read were moved there, and are not records any more.
-    const { quarantined = 0, unreadable = 0 } = await storage.status();
-    if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
-    // Items of a driver stay where they are.
-    if (unreadable === 1) own.push("1 item cannot be read: the log line above names it");
-    else if (unreadable !== 0) own.push(`${unreadable} items cannot be read: the log lines above name them`);
-    const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
-    const report = { ...found, faults };
-    const good = report.faults.length === 0;
-    if (given.flag("json")) io.print(json({ ok: good, ...report }));
-    else {
-      const rows = Object.entries(report.records).filter(([, count]) => count > 0);
-      io.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
-      const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
-      if (ends.length > 0) io.print(printTable(["deliveries", "count"], ends));
-      for (const { key, message } of report.faults) io.say(`relay: ${printable(`${key} ${message}`)}`);
-      if (report.more > 0) io.say(`relay: and ${report.more} more`);
-    }
-    return good ? EX_OK : EX_DATAERR;
-  } finally {
-    await storage.dispose();
+  await using _ = atEnd(() => storage.dispose());
+  const own = [...((await storage.verify?.()) ?? [])];
+  const found = await verifyStorage(storage, {
+    progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
+  });
+  if (stderr.isTTY) stderr.write("\n");
+  // Files that could not be read were moved there, and are not records any more.
+  const { quarantined = 0, unreadable = 0 } = await storage.status();
+  if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
+  // Items of a driver stay where they are.
+  if (unreadable === 1) own.push("1 item cannot be read: the log line above names it");
+  else if (unreadable !== 0) own.push(`${unreadable} items cannot be read: the log lines above name them`);
+  const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
+  const report = { ...found, faults };
+  const good = report.faults.length === 0;
+  if (given.flag("json")) io.print(json({ ok: good, ...report }));
+  else {
+    const rows = Object.entries(report.records).filter(([, count]) => count > 0);
+    io.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
+    const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
+    if (ends.length > 0) io.print(printTable(["deliveries", "count"], ends));
+    for (const { key, message } of report.faults) io.say(`relay: ${printable(`${key} ${message}`)}`);
+    if (report.more > 0) io.say(`relay: and ${report.more} more`);
   }
+  return good ? EX_OK : EX_DATAERR;
 }
 
 function summary(plan: Plan, file: string | undefined): string {
@@ -161,4 +149,4 @@ function summary(plan: Plan, file: string | undefined): string {
   ]);
 }
 
-export const commands: readonly Command[] = [check];
+export const commands: readonly Command[] = [check, doctor];

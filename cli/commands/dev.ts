@@ -4,31 +4,26 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { systemReason } from "../../core/lib/system-error.ts";
-import { arrivalPrinter, readStatuses } from "../local/arrival-lines.ts";
+import { DEV_KEY, openDesk, publicationOf, type Desk } from "../local/desk.ts";
+import { type Arrival, arrivalPrinter, readStatuses } from "../local/receiver.ts";
+import { savedFiles, type SavedFile } from "../local/saved-files.ts";
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { EX_OK, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { networkReason, withDeadline } from "../support/network.ts";
 import { printable, printableLines } from "../support/output.ts";
-import { stopAsked } from "../support/stop-asked.ts";
-import { DEV_KEY, openDesk, type Desk } from "../local/desk.ts";
-import { forward, readTarget } from "../local/forward.ts";
-import { publicationOf } from "../local/publication.ts";
-import { savedFiles, type SavedFile } from "../local/saved-files.ts";
+import { stopAsked } from "../support/signals.ts";
 
 const dev: Command = {
   usage: "dev [folder]",
   about: "run a relay and a receiver on this desk, and publish each JSON file that is saved in a folder (events)",
-  options: [
-    { flags: "--to <url>", about: "pass deliveries on to your own server, such as http://localhost:3000/hook" },
-    {
-      flags: "--status <codes>",
-      about: "without --to: what to answer in turn, such as 500,200; the last one stays (200)",
-      many: true,
-    },
-    { flags: "--port <port>", about: "port of the relay, 0 for any free one (8080)" },
-    { flags: "--dir <folder>", about: "where the relay keeps its data (.relay-dev)" },
-    { flags: "--json", about: "print each delivery as a line of JSON" },
-  ],
+  options: {
+    "--to <url>": "pass deliveries on to your own server, such as http://localhost:3000/hook",
+    "--status <codes>": "without --to: what to answer in turn, such as 500,200; the last one stays (200)",
+    "--port <port>": "port of the relay, 0 for any free one (8080)",
+    "--dir <folder>": "where the relay keeps its data (.relay-dev)",
+    "--json": "print each delivery as a line of JSON",
+  },
   examples: ["relay dev", "relay dev payloads --to http://localhost:3000/webhooks"],
   async run(given, io) {
     const to = given.text("to");
@@ -50,7 +45,7 @@ const dev: Command = {
       const saves = await savedFiles(folder, io.clock, over.signal).catch((error: Error) => {
         throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${systemReason(error)}`, { cause: error });
       });
-      tell(desk, folder, io);
+      greet(desk, folder, io);
       const publishing = publishSaved(desk, folder, saves, io);
       const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
       if (typeof ended === "string") throw new ExitError(EX_UNAVAILABLE, ended);
@@ -74,7 +69,7 @@ async function prepareFolder(folder: string, io: CliEnvironment): Promise<void> 
   io.say(`relay: made ${folder} with order.created.json`);
 }
 
-function tell({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd }: CliEnvironment): void {
+function greet({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd }: CliEnvironment): void {
   say(`relay: the relay is at ${relayUrl}, its dashboard at ${relayUrl}/developers`);
   say(`relay: save a JSON file in ${relative(cwd, folder) || "."} to publish it: its name is the event type`);
   say(`relay: or: curl ${relayUrl}/events -H "Authorization: Bearer $(cat ${relative(cwd, tokenFile)})" \\`);
@@ -83,7 +78,7 @@ function tell({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd 
 }
 
 /**
- * Publishes what is saved until the folder is no longer watched. A file that cannot be published is named, and the next one
+ * Publishes each saved file until the folder is no longer watched. A file that cannot be published is named, and the next one
  * awaited. @returns why it ended where nobody asked for it
  */
 async function publishSaved(
@@ -110,6 +105,36 @@ async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvir
   } catch (error) {
     const why = error instanceof SyntaxError ? `it is no JSON (${error.message})` : (error as Error).message;
     say(`relay: ${printable(name)} is not published: ${printableLines(why)}`);
+  }
+}
+
+const TIMEOUT_MS = 20_000;
+/** Of a connection, not of the message; `fetch` sets its own. */
+const OWN = new Set(["host", "connection", "content-length", "transfer-encoding", "keep-alive", "expect", "upgrade"]);
+
+/** @throws ExitError 64 */
+function readTarget(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && ["http:", "https:"].includes(url.protocol) && url.username + url.password === "") return url;
+  throw usage("--to must be an http:// or https:// URL without credentials");
+}
+
+/** Returns the status of the server; 502 when it does not answer within 20 s, which the relay tries again. */
+async function forward(target: URL, arrival: Arrival, { say, clock }: CliEnvironment): Promise<number> {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(arrival.headers)) {
+    if (value !== undefined && !OWN.has(name)) headers.set(name, String(value));
+  }
+  try {
+    return await withDeadline(clock, TIMEOUT_MS, async (signal) => {
+      const body = new Uint8Array(arrival.body);
+      const answer = await fetch(target, { method: "POST", headers, body, redirect: "manual", signal });
+      await answer.body?.cancel();
+      return answer.status;
+    });
+  } catch (error) {
+    say(`relay: ${target.href} does not answer: ${printable(networkReason(error))}`);
+    return 502;
   }
 }
 

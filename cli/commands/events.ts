@@ -1,98 +1,70 @@
-/** `relay events …`: shows and erases the events of an API key with their deliveries and attempts, through the API. */
+/** `relay events …`: shows, exports and erases the events of an API key with their deliveries and attempts. */
 import { commands as deliveries } from "./deliveries.ts";
 import { commands as types } from "./event-types.ts";
-import { commands as exports } from "./events-export.ts";
-import { keyPath, PAGE_OPTIONS, pageOf, withQuery } from "../support/api-path.ts";
-import { openApi } from "../support/client.ts";
-import { type Command, KEY_OPTIONS } from "../support/command.ts";
-import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
+import {
+  asking,
+  deleting,
+  each,
+  keyPath,
+  listing,
+  PAGE_OPTIONS,
+  pageOf,
+  type Shaped,
+  sayMore,
+  withQuery,
+} from "../support/ask.ts";
+import { API_OPTIONS, type Command, KEY_OPTION, KEY_OPTIONS } from "../support/command.ts";
+import { eventsPath, exportLines, readFormat, SEARCH_OPTIONS } from "../support/events-search.ts";
 import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
-import { deleting, listing, sayMore } from "../support/plain.ts";
-import { record, rows, type Shape } from "../support/response-shape.ts";
 
-interface Head {
-  readonly id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly createdAt: string;
-  readonly acceptedAt: string;
-}
-interface ShownAttempt {
-  readonly cycle: number;
-  readonly number: number;
-  readonly startedAt: string;
-  readonly durationMs: number;
-  readonly statusCode?: number;
-  readonly error?: string;
-  readonly detail?: string;
-}
-interface ShownDelivery {
-  readonly subscriptionId: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly cycle: number;
-  readonly nextAttemptAt?: string;
-  readonly attempts: readonly ShownAttempt[];
-}
+const HEAD = each("text", "id", "type", "status", "createdAt", "acceptedAt");
+const ATTEMPT = {
+  ...each("number", "cycle", "number", "durationMs", "statusCode?"),
+  ...each("text", "startedAt", "error?", "detail?"),
+};
+const DELIVERY = {
+  ...each("text", "subscriptionId", "status", "reason?", "nextAttemptAt?"),
+  ...each([ATTEMPT], "attempts"),
+};
 
-type Shown = Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
-const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
-
-const list = listing<Head>({
+const list = listing({
   usage: "events list",
   about: "list or search the events of a key, newest first",
-  options: [...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS],
+  options: { ...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS },
   ask: (given) => ({ path: eventsPath(given, pageOf(given)) }),
   shape: HEAD,
   columns: { id: "id", type: "type", status: "status", accepted: "acceptedAt" },
   none: (_, { searchedTo }) => `no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`,
 });
 
-const show: Command = {
+const show = asking({
   usage: "events show <event>",
   about: "show an event, its deliveries and every attempt",
-  options: [
-    { flags: "--limit <n>", about: "at most so many deliveries, 1 to 200 (200)" },
-    { flags: "--cursor <cursor>", about: "go on with the deliveries where the last page ended" },
+  options: {
+    "--limit <n>": "at most so many deliveries, 1 to 200 (200)",
+    "--cursor <cursor>": "go on with the deliveries where the last page ended",
     ...KEY_OPTIONS,
-  ],
-  async run(given, io) {
-    const path = withQuery(keyPath(given, "events", given.args[0]), pageOf(given));
-    const answer = await (await openApi(given, io)).ask("GET", path);
-    const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
-    const deliveries = rows<ShownDelivery>(
-      { ...answer, data: event.deliveries },
-      { subscriptionId: "text", attempts: "list" },
-    );
-    sayMore(answer, io, "there are more deliveries");
-    if (given.flag("json")) return io.print(json(event));
-    io.print(
-      fields([
-        ["id", event.id],
-        ["type", event.type],
-        ["status", event.status],
-        ["created", event.createdAt],
-        ["accepted", event.acceptedAt],
-      ]),
-    );
-    io.print(`data  ${json(event.data)}`);
-    for (const delivery of deliveries) io.print(`\n${describe(delivery)}`);
   },
-};
+  ask: (given) => ({ path: withQuery(keyPath(given, "events", given.args[0]), pageOf(given)) }),
+  shape: { ...HEAD, data: "any", deliveries: [DELIVERY] },
+  show({ id, type, status, createdAt, acceptedAt, data, deliveries: all }, io) {
+    io.print(fields(Object.entries({ id, type, status, created: createdAt, accepted: acceptedAt })));
+    io.print(`data  ${json(data)}`);
+    for (const delivery of all) io.print(`\n${describe(delivery)}`);
+  },
+  after: (_, io, answer) => sayMore(answer, io, "there are more deliveries"),
+});
 
-/** One delivery and its attempts as text. */
-function describe(delivery: ShownDelivery): string {
-  const { subscriptionId, status, reason, nextAttemptAt } = delivery;
+/** Returns one delivery and its attempts as text. */
+function describe({ subscriptionId, status, reason, nextAttemptAt, attempts }: Shaped<typeof DELIVERY>): string {
   const next = nextAttemptAt === undefined ? "" : `, next attempt at ${nextAttemptAt}`;
   const head = printable(`${subscriptionId}  ${status}${reason === undefined ? "" : ` (${reason})`}${next}`);
-  if (delivery.attempts.length === 0) return `${head}\n  not tried yet`;
-  const cells = delivery.attempts.map((attempt) => [
-    attemptName(attempt.cycle, attempt.number),
-    attempt.startedAt,
-    `${attempt.durationMs} ms`,
-    attempt.statusCode === undefined
-      ? [attempt.error, attempt.detail].filter((part) => part !== undefined).join(": ")
-      : String(attempt.statusCode),
+  if (attempts.length === 0) return `${head}\n  not tried yet`;
+  const cells = attempts.map(({ cycle, number, startedAt, durationMs, statusCode, error, detail }) => [
+    attemptName(cycle, number),
+    startedAt,
+    `${durationMs} ms`,
+    statusCode ?? [error, detail].filter((part) => part !== undefined).join(": "),
   ]);
   const lines = printTable(["attempt", "at", "took", "result"], cells).split("\n");
   return [head, ...lines.map((line) => `  ${line}`)].join("\n");
@@ -107,4 +79,24 @@ const erase = deleting({
   done: "is erased",
 });
 
-export const commands: readonly Command[] = [list, show, erase, ...deliveries, ...exports, ...types];
+const exportAll: Command = {
+  usage: "events export",
+  about: "write all events that are found, newest first, a line each: without their data",
+  options: {
+    "--format <format>": "ndjson or csv (ndjson)",
+    "--cursor <cursor>": "go on where an export ended",
+    ...SEARCH_OPTIONS,
+    ...KEY_OPTION,
+    ...API_OPTIONS,
+  },
+  examples: [
+    "relay events export --key key_1 --status failed --since 2026-01-01T00:00:00Z > failed.ndjson",
+    "relay events export --key key_1 --format csv --status-code 500 > refused.csv",
+  ],
+  async run(given, io) {
+    const found = { what: "event", columns: Object.keys(HEAD), shape: HEAD, path: eventsPath };
+    await exportLines(given, io, readFormat(given) ?? "ndjson", found);
+  },
+};
+
+export const commands: readonly Command[] = [list, show, erase, ...deliveries, exportAll, ...types];

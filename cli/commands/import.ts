@@ -1,31 +1,20 @@
 /** `relay subscriptions import`: creates the subscriptions of a file, one after the other, through the API. */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { convoy } from "../import/convoy.ts";
 import { readEntries, type FileEntry } from "../import/entries.ts";
-import { type Format, ours, type Translated } from "../import/format.ts";
-import { createPresent, type Present } from "../import/present.ts";
-import { svix } from "../import/svix.ts";
-import { keyPath } from "../support/api-path.ts";
-import { openApi, type Api } from "../support/client.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION, type Command } from "../support/command.ts";
+import { convoy, ours, svix, type Translated } from "../import/formats.ts";
+import { keyPath, shaped } from "../support/ask.ts";
+import { type Api, isRefusal, openApi } from "../support/client.ts";
+import { API_OPTIONS, KEY_OPTION, type Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { readArgument } from "../support/named-files.ts";
+import { readArgument } from "../support/inputs.ts";
 import { printable, printableLines } from "../support/output.ts";
-import { isRefusal } from "../support/refusal.ts";
-import { record, rows } from "../support/response-shape.ts";
 
-interface Listed {
-  readonly id: string;
-  readonly url: string;
-  readonly events: readonly string[];
-  readonly secret?: string;
-}
-const LISTED = { id: "text", url: "text", events: "list" } as const;
+const LISTED = { id: "text", url: "text", events: ["text"], "secret?": "text" } as const;
 
-const FORMAT_NAMES = ["relay", "svix", "convoy"] as const;
-const FORMATS: Readonly<Record<(typeof FORMAT_NAMES)[number], Format>> = { relay: ours, svix, convoy };
+const FORMATS = { relay: ours, svix, convoy };
+const FORMAT_NAMES = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
 const AGAIN = "run it again: what is there is skipped";
 const MOST_MIB = 64;
 /** Fields of a subscription that hold what others must not read. */
@@ -46,13 +35,13 @@ interface Result {
 const importFile: Command = {
   usage: "subscriptions import <file>",
   about: "create the subscriptions of a file (- for stdin): a JSON list, or an object a line; what is there is skipped",
-  options: [
-    { flags: "--format <format>", about: `what the file holds: ${FORMAT_NAMES.join(", ")} (relay)` },
-    { flags: "--dry-run", about: "check the file and show what would be done; writes nothing" },
-    KEY_OPTION,
-    { ...JSON_OPTION, about: "print a line of JSON for each entry" },
+  options: {
+    "--format <format>": `what the file holds: ${FORMAT_NAMES.join(", ")} (relay)`,
+    "--dry-run": "check the file and show what would be done; writes nothing",
+    ...KEY_OPTION,
+    "--json": "print a line of JSON for each entry",
     ...API_OPTIONS,
-  ],
+  },
   examples: [
     "relay subscriptions import subscriptions.json --key key_1 --dry-run",
     "relay subscriptions import endpoints.json --key key_1 --format svix",
@@ -61,11 +50,13 @@ const importFile: Command = {
     const format = FORMATS[given.choice("format", FORMAT_NAMES) ?? "relay"];
     const path = keyPath(given, "webhooks");
     const file = given.args[0] ?? "";
+    const translated = ({ fields }: FileEntry): Translated =>
+      fields === undefined ? { errors: ["is not a JSON object"] } : format(fields);
     const read = readEntries(await readArgument(file, MOST_MIB, io));
-    const entries = read.entries.map((entry) => ({ entry, made: translate(entry, format) }));
+    const entries = read.entries.map((entry) => ({ entry, made: translated(entry) }));
     warnOfReaders(file, entries, io);
     const api = await openApi(given, io);
-    const present = createPresent(rows<Listed>(await api.ask("GET", path), LISTED));
+    const present = new Present(shaped(await api.ask("GET", path), [LISTED]));
     const print = given.flag("json") ? (one: Result) => io.print(printable(JSON.stringify(one))) : printerOf(io);
     const counts = new Map<Result["result"], number>();
     // The secrets that the relay makes are in the output alone: nothing more is created where nobody reads it.
@@ -83,9 +74,34 @@ const importFile: Command = {
   },
 };
 
-function translate({ fields }: FileEntry, format: Format): Translated {
-  return fields === undefined ? { errors: ["is not a JSON object"] } : format(fields);
+interface Named {
+  readonly url: string;
+  readonly events: readonly string[];
 }
+
+/**
+ * Recognizes subscriptions that a key has already: those with the same URL, as the relay stores it, and the same events,
+ * whatever their order and repeats.
+ */
+class Present {
+  readonly #ids = new Map<string, string>();
+
+  constructor(listed: readonly (Named & { readonly id: string })[]) {
+    for (const one of listed) this.add(one, one.id);
+  }
+
+  /** Returns the id of one with this URL and these events. */
+  find(one: Named): string | undefined {
+    return this.#ids.get(identity(one));
+  }
+
+  add(one: Named, id: string): void {
+    this.#ids.set(identity(one), id);
+  }
+}
+
+const identity = ({ url, events }: Named): string =>
+  JSON.stringify([URL.parse(url)?.href ?? url, [...new Set(events)].sort()]);
 
 /**
  * Does what one entry asks for. A crash between the request and its answer costs nothing: the next run finds what was made.
@@ -105,15 +121,15 @@ async function settle(
   // Loaded here, because the schema library is large, and no other command of this group needs it.
   const errors = (await import("../import/check.ts")).bodyErrors(body);
   if (errors.length > 0) return { place, result: "failed", url, errors };
-  const there = present.find(body);
+  const named = body as unknown as Named;
+  const there = present.find(named);
   if (there !== undefined) return { place, result: "exists", url, id: there };
-  const named = body as unknown as Listed;
   if (relay === undefined) {
     present.add(named, place);
     return { place, result: "would create", url, notes };
   }
   try {
-    const { id, secret, ...rest } = record<Listed>(await relay.api.ask("POST", relay.path, body), LISTED);
+    const { id, secret, ...rest } = shaped(await relay.api.ask("POST", relay.path, body), LISTED);
     present.add(named, id);
     present.add(rest, id);
     return { place, result: "created", url, id, secret, notes };

@@ -8,7 +8,7 @@ import { getAsset, isSea } from "node:sea";
 import type { Command } from "../support/command.ts";
 import { ExitError, EX_REFUSED, usage } from "../support/exit.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { unwritable, writeNewFile } from "../support/named-files.ts";
+import { unwritable, writeNewFile } from "../support/inputs.ts";
 
 /** Its name in the repository, in the package and as an asset of an executable. */
 export const CONFIG_FILE = "relay.config.ts";
@@ -16,13 +16,11 @@ export const CONFIG_FILE = "relay.config.ts";
 const init: Command = {
   usage: "init [file]",
   about: "write a config file with comments (./relay.config.ts)",
-  options: [
-    { flags: "--force", about: "replace a file that is there" },
-    {
-      flags: "--plugin <kind>",
-      about: "write the package of a plug-in into the folder [file]: source, transport, storage, auth or observer",
-    },
-  ],
+  options: {
+    "--force": "replace a file that is there",
+    "--plugin <kind>":
+      "write the package of a plug-in into the folder [file]: source, transport, storage, auth or observer",
+  },
   async run(given, io) {
     const kind = given.text("plugin");
     if (kind !== undefined) return await writePackage(kind, given.args[0], given.flag("force"), io);

@@ -5,34 +5,25 @@ import { isAbsolute, join, resolve } from "node:path";
 import { SECRET_FORM } from "../../core/model/signing-secret.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { arrivalPrinter, readStatuses } from "../local/arrival-lines.ts";
-import { keptAuthority } from "../local/kept-authority.ts";
-import { stopAsked } from "../support/stop-asked.ts";
+import { arrivalPrinter, readStatuses, startReceiver } from "../local/receiver.ts";
+import { keptAuthority } from "../support/certificates.ts";
 import type { Command } from "../support/command.ts";
 import { EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
-import { unreadable } from "../support/named-files.ts";
-import { startReceiver } from "../local/receiver.ts";
+import { unreadable } from "../support/inputs.ts";
+import { stopAsked } from "../support/signals.ts";
 
 const HOST = "127.0.0.1";
 
 const listen: Command = {
   usage: "listen",
   about: "receive webhooks here, over TLS: check and print them",
-  options: [
-    { flags: "--port <port>", about: "port to listen on, 0 for any free one (8443)" },
-    {
-      flags: "--secret <secret>",
-      about: "secret of the subscription, or @file (it may be written later); may be given twice",
-      many: true,
-    },
-    {
-      flags: "--status <codes>",
-      about: "what to answer in turn, such as 500,200; the last one stays (200)",
-      many: true,
-    },
-    { flags: "--dir <folder>", about: "where its certificate authority is kept" },
-    { flags: "--json", about: "print each delivery as a line of JSON" },
-  ],
+  options: {
+    "--port <port>": "port to listen on, 0 for any free one (8443)",
+    "--secret <secret>": "secret of the subscription, or @file (it may be written later); may be given twice",
+    "--status <codes>": "what to answer in turn, such as 500,200; the last one stays (200)",
+    "--dir <folder>": "where its certificate authority is kept",
+    "--json": "print each delivery as a line of JSON",
+  },
   async run(given, io) {
     const port = given.whole("port", 0, 65_535) ?? 8443;
     const named = given.list("secret") ?? [];
@@ -49,9 +40,8 @@ const listen: Command = {
       answer,
       arrived: arrivalPrinter(given, io),
     }).catch((error: unknown) => {
-      throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port}: ${systemReason(error)}`, {
-        cause: error,
-      });
+      const message = `cannot listen on ${HOST}:${port}: ${systemReason(error)}`;
+      throw new ExitError(EX_UNAVAILABLE, message, { cause: error });
     });
     io.say(`relay: listening at ${receiver.origin}`);
     io.say(`relay: to let the relay call it, put this into relay.config.ts:\n`);
@@ -65,7 +55,7 @@ const listen: Command = {
 };
 
 /**
- * The secrets that an option names. A file is read at each delivery: it may be written after the start, or again by a
+ * Returns the secrets that an option names. A file is read at each delivery: it may be written after the start, or again by a
  * rotation. It may hold the whole answer of `relay subscriptions create`.
  * @throws ExitError 64 when there is a file that cannot be read, or what is given is neither `@file` nor a secret
  */
@@ -84,7 +74,7 @@ function secretsOf(text: string, io: CliEnvironment): readonly string[] {
   }
 }
 
-/** The same while deliveries arrive: a file that can no longer be read is named, and ends nothing. */
+/** Does the same while deliveries arrive: a file that can no longer be read is named, and ends nothing. */
 function secretsNow(text: string, io: CliEnvironment): readonly string[] {
   try {
     return secretsOf(text, io);

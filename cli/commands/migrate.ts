@@ -10,12 +10,13 @@ import { lostSince, quarantinedIn } from "../../core/maintenance/quarantined.ts"
 import { heldKeys, judgeMasterKey, keyFolder, lineUp, makeKeys, MASTER } from "../../core/runtime/offline.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { type Command, CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { type Command, CONFIG_OPTIONS, JSON_OPTION, loadFor } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
-import { beginFilling } from "./restore.ts";
-import { loadFor } from "../support/load-config.ts";
+import { openSource, openStorage } from "../support/offline.ts";
+import { atEnd } from "../support/signals.ts";
+import { beginFilling } from "./backup.ts";
 
 /** The copy is compared with its source and corrected this many times at most, until both are the same. */
 const ROUNDS = 3;
@@ -26,40 +27,30 @@ const OF_THE_SOURCE: ReadonlySet<string> = new Set(["RELAY_CONFIG", "RELAY_DATA_
 const migrate: Command = {
   usage: "migrate",
   about: "copy everything into the storage of another config, while no relay uses either",
-  options: [
-    { flags: "--to <config>", about: "config file of the storage that is filled" },
-    ...CONFIG_OPTIONS,
-    JSON_OPTION,
-  ],
+  options: { "--to <config>": "config file of the storage that is filled", ...CONFIG_OPTIONS, ...JSON_OPTION },
   examples: ["relay migrate --to relay.redis.config.ts"],
   async run(given, io) {
     const to = given.required("to");
-    const [{ openStorage }, { openSource }] = await Promise.all([
-      import("../support/offline.ts"),
-      import("../support/source-storage.ts"),
-    ]);
     const { plan: from, file } = await loadFor(given, io);
     const target = await loadTarget(to, from, io);
     const alike = target.dataDir === from.dataDir && target.storage.name === from.storage.name;
     if (alike && file === resolve(io.cwd, to)) throw usage("--to is the config of the source itself");
-    const source = await openSource(from, io);
-    let records: number;
-    try {
-      await refuseOtherKey(source, target, from);
-      const filled = await openStorage(target, io);
-      try {
-        records = await copy(source, filled, `migration from ${from.storage.name}`, io);
-      } finally {
-        await filled.dispose();
-      }
-    } finally {
-      await source.dispose();
-    }
+    const records = await copyAll(from, target, io);
     if (given.flag("json")) io.print(json({ from: from.storage.name, to: target.storage.name, records }));
     else io.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
     io.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
   },
 };
+
+/** @returns how many records there are */
+async function copyAll(from: Plan, to: Plan, io: CliEnvironment): Promise<number> {
+  const source = await openSource(from, io);
+  await using _source = atEnd(() => source.dispose());
+  await refuseOtherKey(source, to, from);
+  const target = await openStorage(to, io);
+  await using _target = atEnd(() => target.dispose());
+  return await copy(source, target, `migration from ${from.storage.name}`, io);
+}
 
 /** @throws ConfigError: where the target needs a master key, it says that it must be the source's */
 async function loadTarget(to: string, from: Plan, { env, cwd }: CliEnvironment): Promise<Plan> {
@@ -68,11 +59,10 @@ async function loadTarget(to: string, from: Plan, { env, cwd }: CliEnvironment):
     return (await loadConfig({ flags: { config: to }, env: own, cwd })).plan;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const problems = error.problems.map(({ path, message }) =>
-      path === MASTER_KEY && own[path] === undefined
-        ? { path, message: `must be ${ofSource(from)}` }
-        : { path, message },
-    );
+    const problems = error.problems.map(({ path, message }) => ({
+      path,
+      message: path === MASTER_KEY && own[path] === undefined ? `must be ${ofSource(from)}` : message,
+    }));
     throw new ConfigError(problems, error.file, { cause: error });
   }
 }
@@ -93,12 +83,7 @@ async function refuseOtherKey(source: Storage, { keys, dataDir }: Plan, from: Pl
 }
 
 /** @returns how many records there are. @throws ExitError 65 when some cannot be read, 75 when the source changes meanwhile */
-async function copy(
-  source: Storage,
-  target: Storage,
-  name: string,
-  { stderr, clock }: CliEnvironment,
-): Promise<number> {
+async function copy(source: Storage, target: Storage, name: string, io: CliEnvironment): Promise<number> {
   const quarantined = await quarantinedIn(source);
   // The mark holds the progress: `<name>`, or `<name> > <last key>`.
   const was = await target.getItem(FILLING);
@@ -106,7 +91,7 @@ async function copy(
   if (!mine) await beginFilling(target, name);
   const after = mine ? was.slice(name.length + 3) : undefined;
   const total = await countRecords(source);
-  const copied = progressBar(stderr, after === undefined ? "copied" : "copied on", total, clock.monotonic);
+  const copied = progressBar(io, after === undefined ? "copied" : "copied on", total);
   await copyRecords(source, target, {
     mark: { key: FILLING, value: (last) => `${name} > ${last}` },
     after,
@@ -114,16 +99,12 @@ async function copy(
   });
   copied.end();
   for (let round = 1; ; round++) {
-    const checked = progressBar(stderr, "compared", total, clock.monotonic);
+    const checked = progressBar(io, "compared", total);
     const wrong = await alignRecords(source, target, { except: FILLING, progress: checked.add });
     checked.end();
     if (wrong === 0) break;
-    if (round === ROUNDS) {
-      throw new ExitError(
-        EX_TEMPFAIL,
-        "the storage changes while it is copied: stop every relay on it, then run this again",
-      );
-    }
+    const changing = "the storage changes while it is copied: stop every relay on it, then run this again";
+    if (round === ROUNDS) throw new ExitError(EX_TEMPFAIL, changing);
   }
   const lost = await lostSince(source, quarantined);
   // The mark stays, so that no relay starts on the rest before somebody has decided to go on with it.

@@ -4,30 +4,21 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { keyFile, keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../../core/runtime/offline.ts";
 import type { CliEnvironment } from "../support/environment.ts";
+import { shaped } from "../support/ask.ts";
 import { openApi } from "../support/client.ts";
-import { API_OPTIONS, type Command, type Given, JSON_OPTION } from "../support/command.ts";
+import { API_OPTIONS, type Command, type Given, JSON_OPTION, loadFor } from "../support/command.ts";
 import { EX_CONFIG, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { readSecretText } from "../support/inputs.ts";
 import { json } from "../support/output.ts";
-import { loadFor } from "../support/load-config.ts";
-import { readSecretText } from "../support/named-files.ts";
-import { record, type Shape } from "../support/response-shape.ts";
-
-interface Rekeyed {
-  readonly state: "running" | "done" | "blocked";
-  readonly sealed: number;
-  readonly unreadable: readonly string[];
-}
-
-const REKEYED: Shape<Rekeyed> = { state: "text", sealed: "number", unreadable: "list" };
 
 const rekey: Command = {
   usage: "secrets rekey",
   about: "seal all secrets by a new master key, while the relay serves",
-  options: [
-    { flags: "--new <file>", about: "the new key: @file, - for stdin, or env:NAME (a fresh one is made)" },
-    JSON_OPTION,
+  options: {
+    "--new <file>": "the new key: @file, - for stdin, or env:NAME (a fresh one is made)",
+    ...JSON_OPTION,
     ...API_OPTIONS,
-  ],
+  },
   examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
   async run(given, io) {
     const api = await openApi(given, io, "stepped-up");
@@ -36,7 +27,8 @@ const rekey: Command = {
     const old = await prepare(given, io);
     let sealed = 0;
     for (;;) {
-      const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), REKEYED);
+      const answer = await api.ask("POST", "/relay/rekey");
+      const came = shaped(answer, { state: "text", sealed: "number", unreadable: ["text"] });
       sealed = Math.max(sealed, came.sealed);
       if (came.state === "running") {
         if (io.stderr.isTTY) io.stderr.write(`\rrelay: ${sealed} subscriptions sealed again`);

@@ -1,29 +1,27 @@
 /** `relay start`: runs the relay until a signal stops it. */
 import { flushCompileCache } from "node:module";
+import { ConfigError } from "../../config/problems.ts";
+import { isoTime } from "../../core/lib/time.ts";
+import { StartError } from "../../core/model/errors.ts";
 import { keepHeapTidy, nodeParts, observabilityParts } from "../../core/runtime/index.ts";
 import { VERSION } from "../../core/model/version.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
-import { type Command, CONFIG_OPTIONS } from "../support/command.ts";
-import { EX_TEMPFAIL, withExitCode } from "../support/exit.ts";
-import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
+import { type Command, CONFIG_OPTIONS, loadFor } from "../support/command.ts";
+import { EX_SOFTWARE, EX_TEMPFAIL, ExitError, withExitCode } from "../support/exit.ts";
 import { reloader, rereader } from "../support/reload.ts";
-import type { StartedBy } from "../support/started-by.ts";
-import { loadFor } from "../support/load-config.ts";
+import type { StartedBy } from "../support/transform-processes.ts";
 
 const start: Command = {
   usage: "start",
   about: "run the relay",
-  options: [
+  options: {
     ...CONFIG_OPTIONS,
-    { flags: "--host <host>", about: "address to listen on (RELAY_HOST)" },
-    { flags: "--port <port>", about: "port to listen on, 0 for any free one (RELAY_PORT)" },
-    { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
-    {
-      flags: "--until-stdin-ends",
-      about: "stop when the standard input ends: for a program that starts a relay of its own",
-    },
-  ],
+    "--host <host>": "address to listen on (RELAY_HOST)",
+    "--port <port>": "port to listen on, 0 for any free one (RELAY_PORT)",
+    "--log-level <level>": "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)",
+    "--until-stdin-ends": "stop when the standard input ends: for a program that starts a relay of its own",
+  },
   async run(given, io) {
     // Copied now, because reading the config adds to the process's own.
     const env = { ...io.env };
@@ -37,8 +35,7 @@ const start: Command = {
         ...(port !== undefined && { port }),
         ...(logLevel !== undefined && { logLevel }),
       });
-      const by: StartedBy = { flags, env, cwd: io.cwd };
-      return await runRelay(plan, io, file, rereader(given, env, io.cwd), by);
+      return await runRelay(plan, io, file, { flags, env, cwd: io.cwd });
     } catch (error) {
       if (io.stderr.isTTY) throw error;
       return writeFailure(withExitCode(error), createRunLog(io), isDetailed(io));
@@ -67,25 +64,19 @@ const TIDY_AFTER_MS = 1_000;
 
 /**
  * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
- * @param reread reads the config again; without it SIGHUP is ignored
- * @param by how processes that run transforms read the config; without it there are none
  * @throws StartError
  */
-export async function runRelay(
-  plan: Plan,
-  io: CliEnvironment,
-  file?: string,
-  reread?: ReturnType<typeof rereader>,
-  by?: StartedBy,
-): Promise<void> {
+async function runRelay(plan: Plan, io: CliEnvironment, file: string | undefined, by: StartedBy): Promise<void> {
   const { createLog, createMetrics } = await observabilityParts();
   const log = createLog(plan.log.level);
-  const { transformSpawner } = await import("../support/transform-processes.ts");
-  const transforms = by && transformSpawner(by);
-  const { threadsGone } = await import("../../config/warnings.ts");
+  const [{ transformSpawner }, { threadsGone }] = await Promise.all([
+    import("../support/transform-processes.ts"),
+    import("../../config/warnings.ts"),
+  ]);
   for (const { message } of threadsGone(plan)) log.warn(message);
   const [{ composeRelay }, { pages }] = await Promise.all([nodeParts(), import("../../dashboard/pages.ts")]);
-  const relay = composeRelay(plan, { clock: io.clock, log, metrics: createMetrics(), env: io.env, transforms, pages });
+  const outside = { clock: io.clock, log, metrics: createMetrics(), env: io.env };
+  const relay = composeRelay(plan, { ...outside, transforms: transformSpawner(by), pages });
   const runLog = createRunLog(io);
   const asked = Promise.withResolvers<void>();
   let signals = 0;
@@ -103,7 +94,7 @@ export async function runRelay(
     });
   };
   const started = Promise.withResolvers<void>();
-  const reload = reread && reloader(relay, plan, reread, log);
+  const reload = reloader(relay, plan, rereader(by), log);
   const uncaught = (error: unknown): void => {
     const code = writeFailure(error, runLog, true);
     if (io.stderr.isTTY) io.say(error instanceof Error ? String(error.stack) : String(error));
@@ -153,6 +144,47 @@ function greet(plan: Plan, { info }: RunLog, { url, made, file }: Begun): void {
   info(sentence, `started, listening at ${url}`, { version: VERSION, file, folder: plan.dataDir, url });
   // Code compiled for this start makes the next one fast, even if this one is killed.
   flushCompileCache();
+}
+
+type Fields = Readonly<Record<string, string | number | undefined>>;
+
+interface RunLog {
+  /** @param sentence for a terminal; @param message with `fields`: for programs */
+  info(sentence: string, message: string, fields: Fields): void;
+  error(sentence: string, message: string, fields: Fields): void;
+}
+
+function createRunLog({ stderr, clock, say }: Pick<CliEnvironment, "stderr" | "clock" | "say">): RunLog {
+  const write =
+    (level: string) =>
+    (sentence: string, message: string, fields: Fields): void => {
+      if (stderr.isTTY) say(`relay: ${sentence}`);
+      else say(JSON.stringify({ level, time: isoTime(clock.now()), ...fields, msg: message }));
+    };
+  return { info: write("info"), error: write("error") };
+}
+
+/**
+ * Writes why the relay did not start, for programs: each problem of a config has a line of its own.
+ * @param detailed true when the stack of the cause is written too
+ * @returns the exit code
+ */
+function writeFailure(error: unknown, { error: write }: RunLog, detailed: boolean): number {
+  const line = (message: string, fields: Fields): void => write(message, message, fields);
+  if (!(error instanceof StartError || error instanceof ExitError)) {
+    const { stack } = error instanceof Error ? error : new Error(String(error));
+    line("a fault of the relay itself", { detail: stack, exitCode: EX_SOFTWARE });
+    return EX_SOFTWARE;
+  }
+  const { exitCode, message } = error;
+  if (error instanceof ConfigError) {
+    for (const { path, message: detail } of error.problems) line("a problem of the config", { path, detail });
+    line("cannot start", { detail: "the config is refused", file: error.file, exitCode });
+  } else {
+    const cause = detailed ? (error.cause as Error | undefined)?.stack : undefined;
+    line("cannot start", { detail: message, error: cause, exitCode });
+  }
+  return exitCode;
 }
 
 export const commands: readonly Command[] = [start];

@@ -1,108 +1,110 @@
 /** `relay status`: shows the state of a running relay. */
+import { readEnvironment } from "../../config/environment.ts";
+import { type Shaped, shaped } from "../support/ask.ts";
+import { checkBase, localUrl, openApi } from "../support/client.ts";
+import { API_OPTIONS, type Command, type Given, JSON_OPTION, loadFor } from "../support/command.ts";
 import { type CliEnvironment, paint } from "../support/environment.ts";
-import { openApi } from "../support/client.ts";
-import { API_OPTIONS, type Command, JSON_OPTION } from "../support/command.ts";
-import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
-import { fields, json, printable } from "../support/output.ts";
-import { askReady } from "../support/readiness.ts";
-import { record } from "../support/response-shape.ts";
+import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { jsonIn, objectOf } from "../support/inputs.ts";
+import { networkReason, probe } from "../support/network.ts";
+import { fields, json, printable, textOf } from "../support/output.ts";
 
-type Group = Readonly<Record<string, unknown>>;
-interface Status {
-  readonly node: Group;
-  readonly storage: Group;
-  readonly backlog: Group;
-  readonly parts?: Readonly<Record<string, { readonly ready?: boolean; readonly state?: string }>>;
+const STATUS = { node: "map", storage: "map", backlog: "map", "parts?": "map" } as const;
+/** The readiness of a part. */
+interface Part {
+  readonly ready?: boolean;
+  readonly state?: string;
 }
 
 const status: Command = {
   usage: "status",
   about: "show how the relay is: node, parts, storage, backlog",
-  options: [
-    { flags: "--ready", about: "only ask whether it is ready, without a token; 75 when it is not" },
-    JSON_OPTION,
+  options: {
+    "--ready": "only ask whether it is ready, without a token; 75 when it is not",
+    ...JSON_OPTION,
     ...API_OPTIONS,
-  ],
+  },
   async run(given, io) {
-    if (given.flag("ready")) {
-      const { url, ready, parts } = await askReady(given, io);
-      if (given.flag("json")) io.print(json({ ready, parts: Object.fromEntries(parts) }));
-      else io.print(fields([["relay", url], ...parts]));
-      return ready ? EX_OK : EX_TEMPFAIL;
-    }
+    if (given.flag("ready")) return askReady(given, io);
     const api = await openApi(given, io);
-    const answer = await api.ask("GET", "/relay/status");
-    const now = record<Status>(answer, { node: "any", storage: "any", backlog: "any" });
-    if (given.flag("json")) io.print(json(now));
-    else io.print(readable(api.base, now, io));
+    const now = shaped(await api.ask("GET", "/relay/status"), STATUS);
+    io.print(given.flag("json") ? json(now) : readable(api.base, now, io));
   },
 };
 
-function readable(base: string, { node, storage, backlog, parts = {}, ...more }: Status, io: CliEnvironment): string {
-  const wrong = Object.entries(parts).filter(([, part]) => part.ready !== true);
+/** Asks without a token. @returns the exit code. @throws ExitError 69 when nobody answers, or something that is no relay */
+async function askReady(given: Given, io: CliEnvironment): Promise<number> {
+  const named = given.text("url") ?? readEnvironment(io.env).settings.url;
+  const base = checkBase(named ?? localUrl((await loadFor(given, io)).plan));
+  // On this machine the certificate is not checked: it is for the relay's public name, and no secret is sent.
+  const { status, text } = await probe(`${base}/readyz`, io.clock, named !== undefined).catch((error: unknown) => {
+    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${networkReason(error)}`, { cause: error });
+  });
+  const parts = objectOf(objectOf(objectOf(jsonIn(text))?.["data"])?.["parts"]) as Readonly<Record<string, Part>>;
+  if (parts === undefined || (status !== 200 && status !== 503))
+    throw new ExitError(EX_UNAVAILABLE, `${base} answers ${status}, as no relay does`);
+  const states = Object.entries(parts).map(([name, { state, ready }]): [string, string] => [
+    name,
+    state ?? (ready ? "ready" : "not ready"),
+  ]);
+  const ready = status === 200;
+  io.print(
+    given.flag("json") ? json({ ready, parts: Object.fromEntries(states) }) : fields([["relay", base], ...states]),
+  );
+  return ready ? EX_OK : EX_TEMPFAIL;
+}
+
+function readable(base: string, now: Shaped<typeof STATUS>, io: CliEnvironment): string {
+  const { node, storage, backlog, parts = {}, ...more } = now;
+  const wrong = Object.entries(parts as Readonly<Record<string, Part>>).filter(([, { ready }]) => ready !== true);
+  const names = wrong.map(([name, { state }]) => `${name} ${state ?? ""}`.trim()).join(", ");
   const ready =
-    wrong.length === 0
-      ? paint(io.stdout, "green", "ready")
-      : paint(
-          io.stdout,
-          "red",
-          `not ready: ${printable(wrong.map(([name, { state }]) => `${name} ${state ?? ""}`.trim()).join(", "))}`,
-        );
+    wrong.length === 0 ? paint(io.stdout, "green", "ready") : paint(io.stdout, "red", `not ready: ${printable(names)}`);
   const { version, state, uptimeMs, rssBytes, ...where } = node;
   const { waiting, leased, underWay, oldestDueAt } = backlog;
   const late = typeof oldestDueAt === "string" ? io.clock.now() - Date.parse(oldestDueAt) : 0;
-  const rows: (readonly [string, string | number | undefined])[] = [
-    ["relay", `${base}, version ${text(version)}, ${text(state)} for ${span(uptimeMs)}`],
-    [
-      "process",
-      [...Object.entries(where).map(([name, value]) => `${name} ${text(value)}`), `memory ${size(rssBytes)}`].join(
-        ", ",
-      ),
-    ],
-    ["storage", told(storage)],
-    ["backlog", `${text(waiting)} waiting, ${text(leased)} leased, ${text(underWay)} under way here`],
-    [
-      "oldest due",
-      oldestDueAt === undefined ? undefined : `${text(oldestDueAt)}${late > 0 ? `, ${span(late)} late` : ""}`,
-    ],
-    ...Object.entries(more).map(([name, value]) => [name, told(value)] as const),
+  const oldest = oldestDueAt && `${textOf(oldestDueAt)}${late > 0 ? `, ${span(late)} late` : ""}`;
+  const process = [
+    ...Object.entries(where).map(([name, value]) => `${name} ${textOf(value)}`),
+    `memory ${size(rssBytes)}`,
   ];
-  return `${ready}\n${fields(rows)}`;
+  const rows = {
+    relay: `${base}, version ${textOf(version)}, ${textOf(state)} for ${span(uptimeMs)}`,
+    process: process.join(", "),
+    storage: described(storage),
+    backlog: `${textOf(waiting)} waiting, ${textOf(leased)} leased, ${textOf(underWay)} under way here`,
+    "oldest due": oldest as string | undefined,
+    ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, described(value)])),
+  };
+  return `${ready}\n${fields(Object.entries(rows))}`;
 }
 
 /** `{ rows: 3, logBytes: 2048 }` → `rows 3, logBytes 2.0 KiB` */
-function told(value: unknown): string {
-  if (typeof value !== "object" || value === null) return text(value);
+function described(value: unknown): string {
+  if (typeof value !== "object" || value === null) return textOf(value);
   return Object.entries(value)
     .map(([name, inner]) =>
       name === "name" || name === "durability"
-        ? text(inner)
-        : `${name} ${/bytes$/i.test(name) ? size(inner) : text(inner)}`,
+        ? textOf(inner)
+        : `${name} ${/bytes$/i.test(name) ? size(inner) : textOf(inner)}`,
     )
     .join(", ");
 }
 
-const text = (value: unknown): string =>
-  typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
-
 function size(bytes: unknown): string {
-  if (typeof bytes !== "number") return text(bytes);
+  if (typeof bytes !== "number") return textOf(bytes);
   const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
   return power === 0
     ? `${bytes} B`
     : `${(bytes / 1_024 ** power).toFixed(1)} ${["", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
-/** The two largest units of a duration. */
+/** Returns the two largest units of a duration. */
 function span(ms: unknown): string {
-  if (typeof ms !== "number") return text(ms);
+  if (typeof ms !== "number") return textOf(ms);
   const seconds = Math.floor(ms / 1_000);
-  const [d, h, m, s] = [
-    Math.floor(seconds / 86_400),
-    Math.floor(seconds / 3_600) % 24,
-    Math.floor(seconds / 60) % 60,
-    seconds % 60,
-  ];
+  const [minutes, hours, d] = [60, 3_600, 86_400].map((unit) => Math.floor(seconds / unit)) as [number, number, number];
+  const [h, m, s] = [hours % 24, minutes % 60, seconds % 60];
   if (d > 0) return `${d} d ${h} h`;
   return h > 0 ? `${h} h ${m} min` : m > 0 ? `${m} min ${s} s` : `${s} s`;
 }

@@ -1,67 +1,39 @@
 /** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
-import type { CliEnvironment } from "../support/environment.ts";
-import { commands as deliveries } from "./subscription-deliveries.ts";
-import { commands as filters } from "./filters.ts";
-import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
-import { commands as orders } from "./order.ts";
-import { keyPath } from "../support/api-path.ts";
+import { commands as tests } from "./subscription-tests.ts";
+import {
+  asking,
+  deleting,
+  each,
+  keyPath,
+  listing,
+  PAGE_OPTIONS,
+  pageOf,
+  type Shaped,
+  withQuery,
+} from "../support/ask.ts";
 import type { ApiAnswer } from "../support/client.ts";
-import { type Command, KEY_OPTIONS, type Option } from "../support/command.ts";
+import { type Command, KEY_OPTIONS, type Options } from "../support/command.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
-import { fields, printable } from "../support/output.ts";
-import { asking, deleting, listing } from "../support/plain.ts";
-import { readSecretText } from "../support/named-files.ts";
+import { readSecretText } from "../support/inputs.ts";
+import { attemptResult, fields, printable, printTable, textOf } from "../support/output.ts";
 import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
-import type { Shape } from "../support/response-shape.ts";
 
-interface Shown {
-  readonly id: string;
-  readonly url: string;
-  readonly events: readonly string[];
-  readonly status: string;
-  readonly disabledReason?: string;
-  readonly description?: string;
-  readonly createdAt?: string;
-  readonly updatedAt?: string;
-  readonly secret?: string;
-  readonly previousSecretExpiresAt?: string | null;
-  readonly headers?: Readonly<Record<string, null>>;
-  readonly retry?: Readonly<Record<string, number>>;
-  readonly rateLimit?: { readonly perSecond?: number };
-  readonly timeoutMs?: number;
-  readonly clientCertificate?: {
-    readonly subject?: string;
-    readonly fingerprint?: string;
-    readonly notAfter?: string;
-  };
-  readonly oauth2?: { readonly tokenUrl?: string; readonly clientId?: string };
-  readonly filter?: Readonly<Record<string, unknown>>;
-  readonly transform?: string;
-  readonly ordered?: boolean;
-  readonly orderBy?: string | readonly string[];
-  readonly onFailed?: string;
-}
-
-interface Sent {
-  readonly statusCode?: number;
-  readonly error?: string;
-  readonly detail?: string;
-  readonly durationMs?: number;
-}
-const SHOWN: Shape<Shown> = { id: "text", url: "text", events: "list", status: "text" };
-
-const EVENTS: Option = {
-  flags: "--events <names>",
-  about: "event names, comma-separated; * stands for a part",
-  many: true,
+const SHOWN = {
+  ...each("text", "id", "url", "status", "disabledReason?", "description?", "createdAt?", "updatedAt?", "secret?"),
+  ...each("text", "transform?", "onFailed?"),
+  ...each("map", "headers?", "retry?", "rateLimit?", "filter?"),
+  ...each("any", "timeoutMs?", "previousSecretExpiresAt?", "orderBy?"),
+  ...each(["text"], "events"),
+  ...each("flag", "ordered?"),
+  "clientCertificate?": each("text", "subject?", "fingerprint?", "notAfter?"),
+  "oauth2?": each("text", "tokenUrl?", "clientId?"),
 };
-const SECRET: Option = {
-  flags: "--secret <from>",
-  about: "a secret that the receiver has already: @file, - for stdin, or env:NAME (a fresh one is made and printed)",
-};
-const DISABLED: Option = { flags: "--disabled", about: "nothing is sent until it is enabled" };
-const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
+type Shown = Shaped<typeof SHOWN>;
+
+const EVENTS: Options = { "--events <names>": "event names, comma-separated; * stands for a part" };
+const DESCRIPTION: Options = { "--description <text>": "a note for people" };
 
 const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["clientCertificate"]>): string =>
   `${subject ?? "?"}, until ${notAfter?.slice(0, 10) ?? "?"}, SHA-256 ${fingerprint ?? "?"}`;
@@ -70,40 +42,34 @@ const status = (one: Shown): string =>
   one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
 
 const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
-  `${orderBy === undefined ? "all" : `by ${[orderBy].flat().join(".")}`}, a failed one: ${onFailed}`;
+  `${orderBy === undefined ? "all" : `by ${[orderBy].flat().map(textOf).join(".")}`}, a failed one: ${onFailed}`;
 
-/** How the commands that answer with a subscription print it. */
+/** Prints the subscription that a command is answered with. */
 const ANSWER = {
   shape: SHOWN,
   show(one: Shown, io: CliEnvironment) {
-    io.print(
-      fields([
-        ["id", one.id],
-        ["url", one.url],
-        ["events", one.events.join(", ")],
-        ["status", status(one)],
-        ["description", one.description],
-        ["headers", one.headers && Object.keys(one.headers).join(", ")],
-        [
-          "retry",
-          one.retry &&
-            Object.entries(one.retry)
-              .map(([name, value]) => `${name}=${value}`)
-              .join(" "),
-        ],
-        ["rate limit", one.rateLimit && `${one.rateLimit.perSecond ?? "?"} attempts a second`],
-        ["time-out", one.timeoutMs === undefined ? undefined : `${one.timeoutMs} ms`],
-        ["certificate", one.clientCertificate && certificateText(one.clientCertificate)],
-        ["oauth2", one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`],
-        ["filter", one.filter && JSON.stringify(one.filter)],
-        ["transform", one.transform],
-        ["ordered", one.ordered === true ? ordering(one) : undefined],
-        ["created", one.createdAt],
-        ["updated", one.updatedAt],
-        ["secret", one.secret],
-        ["old secret ends", one.previousSecretExpiresAt ?? undefined],
-      ]),
-    );
+    const retry = one.retry && Object.entries(one.retry).map(([name, value]) => `${name}=${[value].flat().map(textOf).join(",")}`);
+    const lines = {
+      id: one.id,
+      url: one.url,
+      events: one.events.join(", "),
+      status: status(one),
+      description: one.description,
+      headers: one.headers && Object.keys(one.headers).join(", "),
+      retry: retry?.join(" "),
+      "rate limit": one.rateLimit && `${textOf(one.rateLimit["perSecond"] ?? "?")} attempts a second`,
+      "time-out": one.timeoutMs === undefined ? undefined : `${textOf(one.timeoutMs)} ms`,
+      certificate: one.clientCertificate && certificateText(one.clientCertificate),
+      oauth2: one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`,
+      filter: one.filter && JSON.stringify(one.filter),
+      transform: one.transform,
+      ordered: one.ordered === true ? ordering(one) : undefined,
+      created: one.createdAt,
+      updated: one.updatedAt,
+      secret: one.secret,
+      "old secret ends": (one.previousSecretExpiresAt as string | null | undefined) ?? undefined,
+    };
+    io.print(fields(Object.entries(lines)));
     if (one.secret !== undefined) io.say("relay: the secret is shown this once; keep it where the receiver finds it");
   },
   after(_: Shown, io: CliEnvironment, { warnings = [] }: ApiAnswer) {
@@ -111,7 +77,7 @@ const ANSWER = {
   },
 };
 
-const list = listing<Shown>({
+const list = listing({
   usage: "subscriptions list",
   about: "list the subscriptions of a key",
   options: KEY_OPTIONS,
@@ -121,7 +87,7 @@ const list = listing<Shown>({
   none: () => "this key has no subscriptions",
 });
 
-const shown = asking<Shown>({
+const shown = asking({
   usage: "subscriptions show <subscription>",
   about: "show one subscription",
   options: KEY_OPTIONS,
@@ -129,10 +95,18 @@ const shown = asking<Shown>({
   ...ANSWER,
 });
 
-const create = asking<Shown>({
+const create = asking({
   usage: "subscriptions create <url>",
   about: "subscribe a URL to events; prints once the secret that it makes",
-  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...KEY_OPTIONS],
+  options: {
+    ...EVENTS,
+    "--secret <from>":
+      "a secret that the receiver has already: @file, - for stdin, or env:NAME (a fresh one is made and printed)",
+    "--disabled": "nothing is sent until it is enabled",
+    ...DESCRIPTION,
+    ...FIELD_OPTIONS,
+    ...KEY_OPTIONS,
+  },
   examples: [
     "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
     'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
@@ -150,17 +124,17 @@ const create = asking<Shown>({
   ...ANSWER,
 });
 
-const update = asking<Shown>({
+const update = asking({
   usage: "subscriptions update <subscription>",
   about: "change a subscription; what is not named stays",
-  options: [
-    { flags: "--to <url>", about: "the new URL" },
-    EVENTS,
-    { flags: "--status <status>", about: "active or disabled" },
-    DESCRIPTION,
+  options: {
+    "--to <url>": "the new URL",
+    ...EVENTS,
+    "--status <status>": "active or disabled",
+    ...DESCRIPTION,
     ...FIELD_OPTIONS,
     ...KEY_OPTIONS,
-  ],
+  },
   examples: [
     "relay subscriptions update sub_1 --key key_1 --status active",
     "relay subscriptions update sub_1 --key key_1 --header 'X-Tenant: 7' --retry none",
@@ -189,13 +163,10 @@ const remove = deleting({
   done: "is deleted",
 });
 
-const rotate = asking<Shown>({
+const rotate = asking({
   usage: "subscriptions rotate <subscription>",
   about: "give a subscription a new secret; prints it once",
-  options: [
-    { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
-    ...KEY_OPTIONS,
-  ],
+  options: { "--overlap <seconds>": "how long the old one still signs too (86400; 0 ends it now)", ...KEY_OPTIONS },
   ask(given) {
     const overlapSeconds = given.whole("overlap", 0, 604_800);
     const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
@@ -205,26 +176,83 @@ const rotate = asking<Shown>({
   ...ANSWER,
 });
 
-const test = asking<Sent>({
+const SENT = { ...each("number", "statusCode?", "durationMs?"), ...each("text", "error?", "detail?") };
+const isGood = ({ statusCode = 0 }: Shaped<typeof SENT>): boolean => statusCode >= 200 && statusCode < 300;
+
+const test = asking({
   usage: "subscriptions test <subscription>",
   about: "send relay:ping, or the example of an event type, now and once, and show the result",
-  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
+  options: { "--type <type>": "an event type that has an example (relay:ping)", ...KEY_OPTIONS },
   ask(given) {
     const type = given.text("type");
     const body = type === undefined ? undefined : { type };
     return { method: "POST", path: keyPath(given, "webhooks", given.args[0], "test"), body };
   },
-  shape: {},
+  shape: SENT,
   show(sent, io) {
-    const came = sent.error ?? `status ${sent.statusCode ?? "?"}`;
-    const detail = sent.detail === undefined ? "" : `: ${sent.detail}`;
-    io.print(
-      printable(`${isGood(sent) ? "delivered" : "failed"}, ${came}${detail}, after ${sent.durationMs ?? "?"} ms`),
-    );
+    const { error, statusCode = "?", detail, durationMs = "?" } = sent;
+    const result = `${error ?? `status ${statusCode}`}${detail === undefined ? "" : `: ${detail}`}`;
+    io.print(printable(`${isGood(sent) ? "delivered" : "failed"}, ${result}, after ${durationMs} ms`));
   },
   after: (sent) => (isGood(sent) ? EX_OK : EX_REFUSED),
 });
-const isGood = ({ statusCode = 0 }: Sent): boolean => statusCode >= 200 && statusCode < 300;
+
+const deliveries = listing({
+  usage: "subscriptions deliveries <subscription>",
+  about: "list the deliveries of one subscription, newest event first",
+  options: { "--status <status>": "pending, delivered, failed or cancelled", ...PAGE_OPTIONS, ...KEY_OPTIONS },
+  examples: ["relay subscriptions deliveries sub_1 --key key_1 --status failed"],
+  ask(given) {
+    const query = { status: given.text("status"), ...pageOf(given) };
+    return { path: withQuery(keyPath(given, "webhooks", given.args[0], "deliveries"), query) };
+  },
+  shape: {
+    ...each("text", "eventId", "type?", "status", "reason?", "nextAttemptAt?", "updatedAt"),
+    // Those of the newest cycle, oldest first.
+    ...each([{ "statusCode?": "number", "error?": "text" }], "attempts"),
+  },
+  columns: {
+    event: "eventId",
+    type: "type",
+    status: ({ status: state, reason }) => (reason === undefined ? state : `${state} (${reason})`),
+    attempts: ({ attempts }) => attempts.length,
+    "last result": ({ attempts }) => attemptResult(attempts.at(-1)),
+    changed: "updatedAt",
+    "next attempt": "nextAttemptAt",
+  },
+  none: () => "no such deliveries",
+});
+
+const order = asking({
+  usage: "subscriptions order <subscription>",
+  about: "show what of an ordered subscription waits for its turn, and what holds it up",
+  options: KEY_OPTIONS,
+  ask: (given) => ({ path: keyPath(given, "webhooks", given.args[0], "order") }),
+  shape: {
+    ordered: "flag",
+    waiting: "number",
+    held: [each("text", "eventId?", "deliveryId?", "since?")],
+  },
+  show({ ordered, waiting, held }, io) {
+    io.say(`relay: ${ordered ? "ordered" : "not ordered"}, ${waiting} waiting`);
+    const cells = held.map(({ eventId = "damaged", deliveryId, since }) => [eventId, deliveryId, since]);
+    if (cells.length > 0) io.print(printTable(["held by", "delivery", "since"], cells));
+  },
+});
+
+const skip = asking({
+  usage: "subscriptions skip <subscription>",
+  about: "skip failed deliveries that hold up those behind them; they stay failed and can be replayed",
+  options: { "--event <event>": "only the held delivery of this event", ...KEY_OPTIONS },
+  examples: ["relay subscriptions skip sub_1 --key key_1"],
+  ask: (given) => ({
+    method: "POST",
+    path: keyPath(given, "webhooks", given.args[0], "skip"),
+    body: { eventId: given.text("event") },
+  }),
+  shape: { skipped: "number" },
+  show: ({ skipped }, io) => io.say(`relay: skipped ${skipped}`),
+});
 
 async function readSecret(from: string | undefined, io: CliEnvironment): Promise<string | undefined> {
   const secret = from && (await readSecretText("secret", from, io)).trim();
@@ -232,5 +260,5 @@ async function readSecret(from: string | undefined, io: CliEnvironment): Promise
   return secret;
 }
 
-const MORE = [...deliveries, ...filters, ...transforms, ...imports, ...orders];
+const MORE = [deliveries, ...tests, ...imports, order, skip];
 export const commands: readonly Command[] = [list, shown, create, update, remove, rotate, test, ...MORE];

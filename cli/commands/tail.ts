@@ -1,19 +1,20 @@
 /** `relay tail`: prints events, attempts and changes of an API key as they happen. */
 import { type CliEnvironment, paint } from "../support/environment.ts";
-import { keyPath } from "../support/api-path.ts";
+import { keyPath } from "../support/ask.ts";
 import { openApi } from "../support/client.ts";
 import { API_OPTIONS, type Command, type Given, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { attemptName, printable } from "../support/output.ts";
+import { jsonIn, objectOf } from "../support/inputs.ts";
+import { attemptName, printable, textOf } from "../support/output.ts";
 
-interface Told {
+interface Message {
   readonly event: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** A new stream replaces the old one this often, ms: a token signed here lasts for a minute. */
 const RENEW_MS = 45_000;
-/** Time between two tries to reach a relay that went away, ms. */
+/** Time between two tries to reach a relay that cannot be reached, ms. */
 const AGAIN_MS = 1_000;
 const BREATH_MS = 100;
 /** Ids remembered, so that a message of both streams is printed once. */
@@ -24,7 +25,7 @@ const LONGEST = 1_000_000;
 const tail: Command = {
   usage: "tail",
   about: "follow what happens on a key: events, attempts, changes",
-  options: [KEY_OPTION, { flags: "--count <n>", about: "end after so many lines" }, JSON_OPTION, ...API_OPTIONS],
+  options: { ...KEY_OPTION, "--count <n>": "end after so many lines", ...JSON_OPTION, ...API_OPTIONS },
   examples: ["relay tail --key key_1", "relay tail --key key_1 --json | jq .statusCode"],
   async run(given, io) {
     // Waits between streams must not let the process end.
@@ -46,9 +47,10 @@ async function follow(given: Given, io: CliEnvironment): Promise<void> {
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
   const enough = Promise.withResolvers<void>();
   const isNew = onlyOnce();
-  const tell = (told: Told): void => {
-    if (left <= 0 || !isNew(told)) return;
-    io.print(given.flag("json") ? printable(JSON.stringify({ event: told.event, ...told.data })) : line(told, io));
+  const show = (message: Message): void => {
+    if (left <= 0 || !isNew(message)) return;
+    const { event, data } = message;
+    io.print(given.flag("json") ? printable(JSON.stringify({ event, ...data })) : line(message, io));
     if (--left <= 0) enough.resolve();
   };
   let current: AbortController | undefined;
@@ -64,7 +66,7 @@ async function follow(given: Given, io: CliEnvironment): Promise<void> {
       current?.abort();
       current = next;
       const renew = io.clock.sleep(io.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
-      const ended = pump(stream, tell).then(() => true);
+      const ended = pump(stream, show).then(() => true);
       // A relay that is stopping ends each stream at once: it is not asked again without a pause.
       if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(io, BREATH_MS);
     } catch (error) {
@@ -83,7 +85,7 @@ const rest = ({ clock }: CliEnvironment, ms: number): Promise<void> => clock.sle
 const PASSING: ReadonlySet<number> = new Set([EX_UNAVAILABLE, EX_TEMPFAIL]);
 
 /** Reads messages (https://html.spec.whatwg.org/multipage/server-sent-events.html) until the stream ends. Never rejects. */
-async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => void): Promise<void> {
+async function pump(stream: ReadableStream<Uint8Array>, show: (message: Message) => void): Promise<void> {
   let rest = "";
   try {
     const decoder = new TextDecoder();
@@ -91,10 +93,7 @@ async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => vo
       rest += decoder.decode(part, { stream: true });
       const messages = rest.split("\n\n");
       rest = messages.pop() as string;
-      for (const message of messages) {
-        const told = read(message);
-        if (told !== undefined) tell(told);
-      }
+      for (const message of messages.map(read)) if (message !== undefined) show(message);
       if (rest.length > LONGEST) return;
     }
   } catch {
@@ -102,25 +101,15 @@ async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => vo
   }
 }
 
-function read(message: string): Told | undefined {
-  const field = (name: string): string | undefined =>
-    message
-      .split("\n")
-      .find((one) => one.startsWith(`${name}: `))
-      ?.slice(name.length + 2);
+function read(text: string): Message | undefined {
+  const field = (name: string): string | undefined => new RegExp(`^${name}: (.*)$`, "m").exec(text)?.[1];
   const event = field("event");
-  const text = field("data");
-  if (event === undefined || text === undefined) return undefined;
-  try {
-    const data: unknown = JSON.parse(text);
-    return typeof data === "object" && data !== null ? { event, data: data as Told["data"] } : undefined;
-  } catch {
-    return undefined;
-  }
+  const data = objectOf(jsonIn(field("data") ?? ""));
+  return event === undefined || data === undefined ? undefined : { event, data };
 }
 
-/** Says whether a message is new. Changes of a subscription have no id of their own and pass always. */
-function onlyOnce(): (told: Told) => boolean {
+/** Returns a function that is true for a message that is new. Changes of a subscription have no id of their own and pass always. */
+function onlyOnce(): (message: Message) => boolean {
   const ids = new Set<string>();
   return ({ event, data }) => {
     if (event === "subscription") return true;
@@ -132,11 +121,8 @@ function onlyOnce(): (told: Told) => boolean {
   };
 }
 
-function line({ event, data }: Told, { stdout, clock }: CliEnvironment): string {
-  const text = (name: string): string => {
-    const value = data[name] ?? "";
-    return printable(typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean));
-  };
+function line({ event, data }: Message, { stdout, clock }: CliEnvironment): string {
+  const text = (name: string): string => printable(textOf(data[name] ?? ""));
   const time =
     [text("startedAt"), text("acceptedAt"), new Date(clock.now()).toISOString()].find((at) => at !== "") ?? "";
   const head = `${time.slice(11, 23)}  ${printable(event).padEnd(12)}`;
@@ -146,11 +132,8 @@ function line({ event, data }: Told, { stdout, clock }: CliEnvironment): string 
     case "attempt": {
       const status = text("status");
       const style = status === "delivered" ? "green" : status === "pending" ? "yellow" : "red";
-      const detail = text("detail");
-      const result =
-        data["statusCode"] === undefined
-          ? `${text("error")}${detail === "" ? "" : ` (${detail})`}`
-          : text("statusCode");
+      const detail = text("detail") && ` (${text("detail")})`;
+      const result = text("statusCode") || `${text("error")}${detail}`;
       const next = data["nextAttemptAt"] === undefined ? "" : `  next ${text("nextAttemptAt").slice(11, 19)}`;
       const said = paint(stdout, style, `${result} ${status}`);
       return `${head}  ${text("eventId")}  ${text("subscriptionId")}  attempt ${attemptName(text("cycle"), text("number"))}  ${said}  ${text("durationMs")} ms${next}`;

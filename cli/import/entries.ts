@@ -4,6 +4,7 @@
  * holds secrets.
  */
 import { EX_DATAERR, ExitError } from "../support/exit.ts";
+import { jsonIn, objectOf } from "../support/inputs.ts";
 
 export interface FileEntry {
   /** `item 3` of a list, `line 3` of NDJSON. */
@@ -14,14 +15,14 @@ export interface FileEntry {
 
 interface FileEntries {
   readonly entries: readonly FileEntry[];
-  /** Whether the file says that it is one page of a list, and that others follow. */
+  /** True when the file says that it is one page of a list, and that others follow. */
   readonly more: boolean;
 }
 
 /** @throws ExitError 65 for a text that has no entry at all */
 export function readEntries(text: string): FileEntries {
   const content = text.replace(/^\uFEFF/, "");
-  const whole = parsed(content);
+  const whole = jsonIn(content);
   const list = whole === undefined ? undefined : listOf(whole);
   if (list !== undefined) {
     const entries = list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
@@ -31,7 +32,7 @@ export function readEntries(text: string): FileEntries {
     .split(/\r?\n/)
     .map((line, i) => ({ line, place: `line ${i + 1}` }))
     .filter(({ line }) => line.trim() !== "")
-    .map(({ line, place }) => ({ place, fields: objectOf(parsed(line)) }));
+    .map(({ line, place }) => ({ place, fields: objectOf(jsonIn(line)) }));
   if (entries.length > 0 && entries.every(({ fields }) => fields === undefined))
     throw new ExitError(EX_DATAERR, "the file is neither a JSON list nor NDJSON: one JSON object a line");
   return { entries, more: false };
@@ -51,17 +52,4 @@ function saysMore(whole: unknown): boolean {
   const list = objectOf(whole);
   const pagination = objectOf(objectOf(list?.["data"])?.["pagination"]);
   return list?.["done"] === false || pagination?.["has_next_page"] === true;
-}
-
-export const objectOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : undefined;
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,13 +4,13 @@
  */
 import type { EventTypeOptions, JsonSchema } from "../../core/model/event-type.ts";
 import { isEventName, OPERATIONAL } from "../../core/model/names.ts";
-import { objectOf } from "./entries.ts";
+import { objectOf } from "../support/inputs.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 interface ReadTypes {
   readonly types: Readonly<Record<string, EventTypeOptions>>;
-  /** What was left out, and why: a line each. */
+  /** A line for each thing that was left out, with the reason. */
   readonly notes: readonly string[];
 }
 

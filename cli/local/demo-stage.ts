@@ -3,167 +3,158 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemReason } from "../../core/lib/system-error.ts";
+import { within } from "../../core/lib/within.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
-import type { CliEnvironment } from "../support/environment.ts";
+import { shaped } from "../support/ask.ts";
 import { makeAuthority } from "../support/certificates.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { unfinished } from "../support/signals.ts";
 import { openLocalStage, writeStageConfig } from "./stage.ts";
 import type { Arrival } from "./receiver.ts";
-import { unfinished } from "../support/unfinished.ts";
-
-interface Subscribed {
-  readonly path: string;
-  readonly event: string;
-  readonly id: string;
-}
 
 export interface ReceivedDelivery extends Arrival {
-  /** What the receiver answered. */
+  /** The receiver's answer. */
   readonly status: number;
   /** Since the event was published. */
   readonly afterMs: number;
 }
 
-interface DemoEvent {
-  readonly id: string;
-  readonly deliveries: number;
-  /** What the relay promises of it: `fsync` when it is on disk. */
-  readonly durability: string | undefined;
-}
-
-export interface Stage {
-  readonly relayUrl: string;
-  readonly receiverUrl: string;
-  /** @param statuses what the receiver answers there at first; 200 from then on */
-  subscribe(path: string, event: string, statuses: readonly number[]): Promise<Subscribed>;
-  publish(type: string, data: string): Promise<DemoEvent>;
-  /** Resolves when so many requests of the event have arrived. @throws Error when it takes too long */
-  arrivals(eventId: string, count: number): Promise<readonly ReceivedDelivery[]>;
-  /** The event's status once it is no longer pending. @throws Error when it takes too long */
-  settled(eventId: string): Promise<string>;
-  replay(eventId: string): Promise<number>;
-  /** Whether the signature is still valid after a byte of the body is changed: it must not be. */
-  stillVerifies(seen: ReceivedDelivery): boolean;
-  /** What the relay has said so far. */
-  log(): string;
-  /** Stops everything, removes the folder, and resolves to the relay's exit code. May be called twice. */
-  close(): Promise<number | string>;
-}
+export type Stage = Awaited<ReturnType<typeof openStage>>;
 
 const KEY = "key_demo";
 const PATIENCE_MS = 8_000;
 const RETRY = "{ attempts: 5, firstDelayMs: 150, factor: 1.6, maxDelayMs: 1_000 }";
 
-export async function openStage(io: CliEnvironment): Promise<Stage> {
+export async function openStage(io: CliEnvironment) {
   const { clock } = io;
   const authority = await makeAuthority(clock.now(), "Relay demo CA");
-  const { config, removal } = await makeFolder(authority.ca);
-  const secrets = new Map<string, string>();
-  const answers = new Map<string, number[]>();
-  const seen: ReceivedDelivery[] = [];
-  const published = new Map<string, number>();
-  let changed = Promise.withResolvers<void>();
-
-  const local = await openLocalStage(
-    {
-      config,
-      authority,
-      secrets: (path) => [secrets.get(path) ?? "nothing is subscribed here"],
-      answer: ({ path }) => answers.get(path)?.shift() ?? 200,
-      arrived(arrival, status) {
-        const since = published.get(String(arrival.headers["webhook-id"])) ?? clock.monotonic();
-        seen.push({ ...arrival, status, afterMs: Math.round(clock.monotonic() - since) });
-        changed.resolve();
-        changed = Promise.withResolvers();
-      },
-    },
-    io,
-  ).catch((error: unknown) => {
-    removal[Symbol.dispose]();
+  const { config, folder } = await makeFolder(authority.ca);
+  const arrivals = new Arrivals(clock);
+  const { secrets, answers } = arrivals;
+  const options = {
+    config,
+    authority,
+    secrets: (path: string) => [secrets.get(path) ?? "nothing is subscribed here"],
+    answer: ({ path }: Arrival) => answers.get(path)?.shift() ?? 200,
+    arrived: (arrival: Arrival, status: number) => arrivals.add(arrival, status),
+  };
+  const local = await openLocalStage(options, io).catch((error: unknown) => {
+    folder[Symbol.dispose]();
     throw error;
   });
-  const { api, publisher, relayUrl, receiverUrl } = local;
-
-  /** Resolves at the next arrival, or after `ms`. */
-  async function next(ms: number): Promise<void> {
-    const over = new AbortController();
-    const wait = clock.sleep(clock.now() + ms, over.signal).catch(() => undefined);
-    await Promise.race([changed.promise, wait]);
-    over.abort();
-  }
-  const late = (what: string): Error => new Error(`${what} took more than ${PATIENCE_MS / 1_000} s`);
-
+  const { api, publisher, relayUrl, receiverUrl, output } = local;
+  const event = (id: string): string => `/api-keys/${KEY}/events/${id}`;
+  let published = 0;
   return {
     relayUrl,
     receiverUrl,
-    log: local.output,
+    arrivals,
+    /** Returns the text that the relay wrote so far. */
+    output,
+    /** Stops everything, removes the folder, and resolves to the relay's exit code. May be called twice. */
     async close() {
       const code = await local.close();
-      removal[Symbol.dispose]();
+      folder[Symbol.dispose]();
       return code;
     },
-    async subscribe(path, event, statuses) {
+    /** @param statuses the receiver's first answers there; 200 from then on */
+    async subscribe(path: string, type: string, statuses: readonly number[]) {
       answers.set(path, [...statuses]);
-      const body = { url: receiverUrl + path, events: [event] };
-      const { data } = await api.ask("POST", `/api-keys/${KEY}/webhooks`, body);
-      const { id, secret } = data as { id: string; secret: string };
+      const body = { url: receiverUrl + path, events: [type] };
+      const answer = await api.ask("POST", `/api-keys/${KEY}/webhooks`, body);
+      const { id, secret } = shaped(answer, { id: "text", secret: "text" });
       secrets.set(path, secret);
-      return { path, event, id };
+      return { path, type, id };
     },
-    async publish(type, data) {
+    /** Resolves with its durability, which is `fsync` when it is on disk. */
+    async publish(type: string, data: string) {
       // The demo chooses the id, so that the time of publishing is known before the first request arrives.
-      const id = `demo_${published.size + 1}`;
-      published.set(id, clock.monotonic());
+      const id = `demo_${++published}`;
+      arrivals.begin(id);
       const body = `{"type":${JSON.stringify(type)},"keyId":"${KEY}","id":"${id}","data":${data}}`;
-      const { data: accepted, durability } = await publisher.ask("POST", "/events", body);
-      return { ...(accepted as { id: string; deliveries: number }), durability };
+      const answer = await publisher.ask("POST", "/events", body);
+      return { ...shaped(answer, { id: "text", deliveries: "number" }), durability: answer.durability };
     },
-    async arrivals(eventId, count) {
+    /** Resolves to the event's status once it is no longer pending. @throws Error when it takes too long */
+    async settled(id: string): Promise<string> {
       const until = clock.monotonic() + PATIENCE_MS;
       for (;;) {
-        const of = seen.filter(({ headers }) => headers["webhook-id"] === eventId);
-        if (of.length >= count) return of;
-        if (clock.monotonic() > until) throw late(`arrival ${count} of ${eventId}`);
-        await next(250);
-      }
-    },
-    async settled(eventId) {
-      const until = clock.monotonic() + PATIENCE_MS;
-      for (;;) {
-        const { data } = await api.ask("GET", `/api-keys/${KEY}/events/${eventId}`);
-        const { status } = data as { status: string };
+        const { status } = shaped(await api.ask("GET", event(id)), { status: "text" });
         if (status !== "pending") return status;
-        if (clock.monotonic() > until) throw late(`the end of ${eventId}`);
+        if (clock.monotonic() > until) throw late(`the end of ${id}`);
         // Ten in 5 s are allowed.
         await clock.sleep(clock.now() + 600);
       }
     },
-    async replay(eventId) {
-      published.set(eventId, clock.monotonic());
-      const { data } = await api.ask("POST", `/api-keys/${KEY}/events/${eventId}/replay`);
-      return (data as { deliveries: number }).deliveries;
-    },
-    stillVerifies({ body, headers, path, at }) {
-      const changedBody = Buffer.from(body);
-      changedBody[changedBody.length - 3] = (changedBody[changedBody.length - 3] ?? 0) ^ 1;
-      const secret = secrets.get(path) ?? "";
-      return verifyHex(changedBody, headers, secret) || verifyStandard(changedBody, headers, secret, at);
+    async replay(id: string): Promise<number> {
+      arrivals.begin(id);
+      return shaped(await api.ask("POST", `${event(id)}/replay`), { deliveries: "number" }).deliveries;
     },
   };
 }
 
-/** The folder of the relay with its config, which is removed with the demo. @throws ExitError 69 */
-async function makeFolder(ca: string): Promise<{ readonly config: string; readonly removal: Disposable }> {
-  let removal: Disposable | undefined;
+const late = (what: string): Error => new Error(`${what} took more than ${PATIENCE_MS / 1_000} s`);
+
+/** Collects the requests that arrive at the receiver. */
+class Arrivals {
+  /** Path → the secret of its subscription. */
+  readonly secrets = new Map<string, string>();
+  /** Path → its next answers. */
+  readonly answers = new Map<string, number[]>();
+  readonly #clock: CliEnvironment["clock"];
+  readonly #begun = new Map<string, number>();
+  readonly #seen: ReceivedDelivery[] = [];
+  #changed = Promise.withResolvers<void>();
+
+  constructor(clock: CliEnvironment["clock"]) {
+    this.#clock = clock;
+  }
+
+  /** Takes the time of its arrivals from now on. */
+  begin(eventId: string): void {
+    this.#begun.set(eventId, this.#clock.monotonic());
+  }
+
+  add(arrival: Arrival, status: number): void {
+    const now = this.#clock.monotonic();
+    const since = this.#begun.get(String(arrival.headers["webhook-id"])) ?? now;
+    this.#seen.push({ ...arrival, status, afterMs: Math.round(now - since) });
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Resolves when so many requests of the event have arrived. @throws Error when it takes too long */
+  async of(eventId: string, count: number): Promise<readonly ReceivedDelivery[]> {
+    const until = this.#clock.monotonic() + PATIENCE_MS;
+    for (;;) {
+      const of = this.#seen.filter(({ headers }) => headers["webhook-id"] === eventId);
+      if (of.length >= count) return of;
+      if (this.#clock.monotonic() > until) throw late(`arrival ${count} of ${eventId}`);
+      await within(this.#clock, 250, this.#changed.promise);
+    }
+  }
+
+  /** True when the signature is still valid after a byte of the body is changed: it must not be. */
+  stillVerifies({ body, headers, path, at }: ReceivedDelivery): boolean {
+    const changed = Buffer.from(body);
+    changed[changed.length - 3] = (changed[changed.length - 3] ?? 0) ^ 1;
+    const secret = this.secrets.get(path) ?? "";
+    return verifyHex(changed, headers, secret) || verifyStandard(changed, headers, secret, at);
+  }
+}
+
+/** Makes the folder of the relay with its config, which is removed with the demo. @throws ExitError 69 */
+async function makeFolder(ca: string): Promise<{ readonly config: string; readonly folder: Disposable }> {
+  let folder: Disposable | undefined;
   try {
-    const folder = await mkdtemp(join(tmpdir(), "relay-demo-"));
-    removal = unfinished(folder, { folder: true, signals: false });
-    await writeFile(join(folder, "ca.pem"), ca);
-    return { config: await writeStageConfig(folder, 0, RETRY, "relay demo"), removal };
+    const path = await mkdtemp(join(tmpdir(), "relay-demo-"));
+    folder = unfinished(path, { folder: true, signals: false });
+    await writeFile(join(path, "ca.pem"), ca);
+    return { config: await writeStageConfig(path, 0, RETRY, "relay demo"), folder };
   } catch (error) {
-    removal?.[Symbol.dispose]();
-    throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()}: ${systemReason(error)}`, {
-      cause: error,
-    });
+    folder?.[Symbol.dispose]();
+    const message = `no folder can be made in ${tmpdir()}: ${systemReason(error)}`;
+    throw new ExitError(EX_UNAVAILABLE, message, { cause: error });
   }
 }

@@ -2,13 +2,14 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemReason } from "../../core/lib/system-error.ts";
-import type { CliEnvironment } from "../support/environment.ts";
+import { shaped } from "../support/ask.ts";
+import { keptAuthority } from "../support/certificates.ts";
 import type { Api } from "../support/client.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { keptAuthority } from "./kept-authority.ts";
+import { objectOf } from "../support/inputs.ts";
 import { openLocalStage, writeStageConfig } from "./stage.ts";
 import type { ReceiverOptions } from "./receiver.ts";
-import { record } from "../support/response-shape.ts";
 
 /** The API key of the desk. */
 export const DEV_KEY = "key_dev";
@@ -18,15 +19,10 @@ const RETRY = "{ attempts: 5, firstDelayMs: 1_000, factor: 2, maxDelayMs: 10_000
 export type Desk = Awaited<ReturnType<typeof openDesk>>;
 
 interface DeskOptions extends Pick<ReceiverOptions, "answer" | "arrived"> {
-  /** Where the relay and the receiver keep what outlives them. */
+  /** Keeps what outlives the relay and the receiver. */
   readonly folder: string;
   /** Of the relay; 0 asks for any free one. */
   readonly port: number;
-}
-
-interface Subscribed {
-  readonly id: string;
-  readonly secret: string;
 }
 
 /** @throws ExitError 69 when the folder cannot be used or the relay does not start */
@@ -57,36 +53,43 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, i
   return {
     close,
     relayUrl,
-    /** What signs the deliveries; the same after a restart. */
+    /** Signs the deliveries; the same after a restart. */
     secret,
     /** File with the token that may publish. */
     tokenFile: join(folder, "data", "keys", "publish-token"),
     /** Resolves when the relay ends by itself, to what it said last. */
     ended: stage.ended.then((code) => (closing ? "" : `the relay ended (${code}):\n${output().trim()}`)),
-    async publish(body: string) {
-      const answer = await publisher.ask("POST", "/events", body);
-      return record<{ id: string; deliveries: number }>(answer, { id: "text", deliveries: "number" });
-    },
+    publish: async (body: string) =>
+      shaped(await publisher.ask("POST", "/events", body), { id: "text", deliveries: "number" }),
   };
 }
 
-/** The subscription of an earlier run with the receiver's new address; a new one where there is none. */
-async function subscribed(api: Api, file: string, url: string): Promise<Subscribed> {
+/** Returns the subscription of an earlier run with the receiver's new address; a new one where there is none. */
+async function subscribed(api: Api, file: string, url: string) {
   const webhooks = `/api-keys/${DEV_KEY}/webhooks`;
   const kept = await readFile(file, "utf8")
-    .then((text) => JSON.parse(text) as Subscribed)
+    .then((text) => JSON.parse(text) as { readonly id: string; readonly secret: string })
     .catch(() => undefined);
-  if (kept !== undefined) {
-    const { data } = await api.ask("GET", webhooks);
-    if ((data as readonly { readonly id: string }[]).some(({ id }) => id === kept.id)) {
-      await api.ask("PATCH", `${webhooks}/${kept.id}`, { url, status: "active" });
-      return kept;
-    }
+  const all = kept === undefined ? [] : shaped(await api.ask("GET", webhooks), [{ id: "text" }]);
+  if (kept !== undefined && all.some(({ id }) => id === kept.id)) {
+    await api.ask("PATCH", `${webhooks}/${kept.id}`, { url, status: "active" });
+    return kept;
   }
-  const made = record<Subscribed>(await api.ask("POST", webhooks, { url, events: ["*"] }), {
-    id: "text",
-    secret: "text",
-  });
-  await writeFile(file, JSON.stringify({ id: made.id, secret: made.secret }), { mode: 0o600 });
-  return made;
+  const answer = await api.ask("POST", webhooks, { url, events: ["*"] });
+  const { id, secret } = shaped(answer, { id: "text", secret: "text" });
+  await writeFile(file, JSON.stringify({ id, secret }), { mode: 0o600 });
+  return { id, secret };
+}
+
+/**
+ * Makes the body of `POST /events` of a saved JSON file. A file with `type` and `data` is a publication; every other file is
+ * the data of an event whose type is the file's name. Numbers and spaces reach the receiver as they stand in the file.
+ * @throws SyntaxError when the file is no JSON
+ */
+export function publicationOf(name: string, text: string, keyId: string): string {
+  const file = objectOf(JSON.parse(text));
+  const key = `"keyId":${JSON.stringify(keyId)},`;
+  if (file === undefined || !Object.hasOwn(file, "data") || typeof file["type"] !== "string")
+    return `{"type":${JSON.stringify(name.replace(/\.json$/, ""))},${key}"data":${text.trim()}}`;
+  return Object.hasOwn(file, "keyId") ? text : text.replace("{", `{${key}`);
 }

@@ -1,10 +1,15 @@
-/** A webhook receiver over TLS for `listen`, `dev` and `demo`: it checks every signature and reports each request. */
+/** Receives webhooks over TLS for `listen`, `dev` and `demo`: checks every signature, and reports or prints each request. */
 import { createServer } from "node:https";
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { KeyPair } from "../support/certificates.ts";
+import type { Given } from "../support/command.ts";
+import { paint, type CliEnvironment } from "../support/environment.ts";
+import { usage } from "../support/exit.ts";
+import { readWhole } from "../support/inputs.ts";
+import { printable } from "../support/output.ts";
 
 /** `unchecked`: there was no secret to check with. */
 type SignatureVerdict = "verified" | "refused" | "unchecked";
@@ -44,13 +49,15 @@ interface LocalReceiver {
 }
 
 /** More than any delivery: an event has at most 256 KiB. */
-const MAX_BODY = 1_048_576;
+const MOST_MIB = 1;
 
 /** @throws Error of node:net when it cannot listen */
 export async function startReceiver(options: ReceiverOptions): Promise<LocalReceiver> {
   const { certificate, host, port, clock } = options;
   const server = createServer(certificate, (request, response) => {
-    void readBody(request).then(async (body) => {
+    const whole = readWhole(request, MOST_MIB, "the body").catch(() => undefined);
+    void whole.then(async (body) => {
+      // Too large, or its sender went away.
       if (body === undefined) return void response.writeHead(413, { connection: "close" }).end();
       const path = request.url ?? "/";
       const verdict = judge(body, request.headers, options.secrets(path), clock.now());
@@ -88,18 +95,52 @@ function judge(body: Buffer, headers: IncomingHttpHeaders, secrets: readonly str
   return good ? "verified" : "refused";
 }
 
-/** The whole body; undefined when it is too large or the sender went away. */
-async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > MAX_BODY) return undefined;
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks);
-  } catch {
-    return undefined;
-  }
+/** Returns a function that gives the codes of `--status` in turn; the last one stays. @throws ExitError 64 */
+export function readStatuses(texts: readonly string[] = ["200"]): () => number {
+  const wrong = texts.find((text) => !/^[2-5]\d\d$/.test(text));
+  if (wrong !== undefined) throw usage(`--status: ${wrong} is no status from 200 to 599`);
+  let answered = 0;
+  return () => Number(texts[Math.min(answered++, texts.length - 1)]);
+}
+
+/** Prints each delivery, as a line of JSON with `--json`. */
+export const arrivalPrinter =
+  (given: Given, io: CliEnvironment) =>
+  (arrival: Arrival, status: number): void =>
+    io.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, io));
+
+const header = ({ headers }: Arrival, name: string): string => String(headers[name] ?? "");
+
+function arrivalText(arrival: Arrival, status: number, { stdout }: CliEnvironment): string {
+  const { verdict, attempt } = arrival;
+  const colour = verdict === "verified" ? "green" : verdict === "refused" ? "red" : "yellow";
+  const words = { verified: "signature verified", refused: "SIGNATURE WRONG", unchecked: "signature not checked" };
+  const head = [
+    new Date(arrival.at).toISOString(),
+    header(arrival, "x-relay-event") || `${arrival.method} ${arrival.path}`,
+    header(arrival, "webhook-id"),
+    attempt > 0 ? `attempt ${attempt}` : "",
+  ].filter((part) => part !== "");
+  const replay = header(arrival, "x-relay-replay");
+  if (replay !== "") head.push(`replay ${replay}`);
+  const body = arrival.body.toString("utf8");
+  return `${printable(head.join("  "))}  ${paint(stdout, colour, words[verdict])}  answered ${status}\n  ${printable(body)}`;
+}
+
+/** One line, with control characters escaped as JSON has it. */
+function arrivalJson(arrival: Arrival, status: number): string {
+  const line = JSON.stringify({
+    at: new Date(arrival.at).toISOString(),
+    event: header(arrival, "x-relay-event") || undefined,
+    id: header(arrival, "webhook-id") || undefined,
+    attempt: arrival.attempt || undefined,
+    replay: header(arrival, "x-relay-replay") || undefined,
+    signature: arrival.verdict,
+    answered: status,
+    method: arrival.method,
+    path: arrival.path,
+    headers: arrival.headers,
+    body: arrival.body.toString("utf8"),
+  });
+  return printable(line);
 }

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
+import { within } from "../../core/lib/within.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 
 interface RelayProcess {
@@ -9,7 +10,7 @@ interface RelayProcess {
   readonly listening: Promise<string>;
   /** Resolves to its exit code, however it ends. */
   readonly ended: Promise<number | string>;
-  /** The end of what it wrote so far. */
+  /** Returns the end of the text that it wrote so far. */
   output(): string;
   /** Asks it to stop and resolves to its exit code; by force after some seconds. May be called twice. */
   stop(): Promise<number | string>;
@@ -53,15 +54,8 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
     async stop() {
       // Not a signal: Ctrl+C has sent one already, and a second one would end the relay at once.
       child.stdin.end();
-      const over = new AbortController();
-      const force = clock
-        .sleep(clock.now() + STOP_MS, over.signal)
-        .then(() => child.kill("SIGKILL"))
-        .catch(() => undefined);
-      const code = await ended;
-      over.abort();
-      await force;
-      return code;
+      if (!(await within(clock, STOP_MS, ended))) child.kill("SIGKILL");
+      return ended;
     },
   };
 }

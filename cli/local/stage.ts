@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Authority } from "../support/certificates.ts";
 import { openApi } from "../support/client.ts";
-import { readGiven } from "../support/command.ts";
+import { Given } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { type ReceiverOptions, startReceiver } from "./receiver.ts";
@@ -22,20 +22,18 @@ export async function openLocalStage({ config, authority, ...options }: StageOpt
   const certificate = await authority.issue([LOCAL_HOST]);
   const receiver = await startReceiver({ host: LOCAL_HOST, port: 0, clock: io.clock, certificate, ...options });
   const relay = spawnRelay(["start", "--config", config], io);
-  const end = async (): Promise<number | string> => {
+  // Resolves to the relay's exit code. May be called twice.
+  const close = async (): Promise<number | string> => {
     const code = await relay.stop();
     await receiver.close();
     return code;
   };
-  let closed: Promise<number | string> | undefined;
-  // Resolves to the relay's exit code. May be called twice.
-  const close = (): Promise<number | string> => (closed ??= end());
   try {
     const relayUrl = await relay.listening.catch(() => {
       throw new ExitError(EX_UNAVAILABLE, `the relay does not start:\n${relay.output().trim()}`);
     });
     // The commands' own client, with tokens signed by the key that the relay has just made.
-    const given = readGiven([], { url: [relayUrl], config: [config] });
+    const given = new Given([], { url: [relayUrl], config: [config] });
     const inside: CliEnvironment = { ...io, env: {} };
     const api = await openApi(given, inside);
     const publisher = await openApi(given, inside, "publish");

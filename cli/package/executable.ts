@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { unfinished } from "../support/unfinished.ts";
+import { unfinished } from "../support/signals.ts";
 import type { Bundle } from "./bundle.ts";
 
 const run = promisify(execFile);

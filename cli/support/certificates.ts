@@ -1,6 +1,11 @@
-/** Makes a local certificate authority for receivers on this machine: `relay listen`, `relay demo` and the tests. */
-import { webcrypto } from "node:crypto";
+/** Makes, and keeps in a folder, a local certificate authority for receivers on this machine: `relay listen`, `relay demo` and the tests. */
+import { createPrivateKey, KeyObject, webcrypto, X509Certificate } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { join } from "node:path";
+import { systemReason } from "../../core/lib/system-error.ts";
+import type { CliEnvironment } from "./environment.ts";
+import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 
 /** A certificate and its private key, PEM. `cert` holds the leaf only; its issuer is the authority's `ca`. */
 export interface KeyPair {
@@ -41,21 +46,10 @@ const library = async (): Promise<Library> => {
 
 const makeKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(EC, true, ["sign", "verify"]);
 
-const toPem = (label: string, der: ArrayBuffer): string => {
-  const lines =
-    Buffer.from(der)
-      .toString("base64")
-      .match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
-};
+const exportKey = (key: webcrypto.CryptoKey): string =>
+  KeyObject.from(key).export({ type: "pkcs8", format: "pem" }) as string;
 
-const exportKey = async (key: webcrypto.CryptoKey): Promise<string> =>
-  toPem("PRIVATE KEY", await webcrypto.subtle.exportKey("pkcs8", key));
-
-const importKey = (pem: string): Promise<webcrypto.CryptoKey> => {
-  const der = Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ""), "base64");
-  return webcrypto.subtle.importKey("pkcs8", der, EC, true, ["sign"]);
-};
+const importKey = (pem: string): webcrypto.CryptoKey => createPrivateKey(pem).toCryptoKey(EC, true, ["sign"]);
 
 /** @param now epoch ms: certificates are valid around it */
 export const makeAuthority = async (now: number, name = "Relay local CA"): Promise<Authority> => {
@@ -73,14 +67,14 @@ export const makeAuthority = async (now: number, name = "Relay local CA"): Promi
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
-  return openAuthority(`${root.toString("pem")}\n`, await exportKey(keys.privateKey), now);
+  return openAuthority(`${root.toString("pem")}\n`, exportKey(keys.privateKey), now);
 };
 
 /** Opens an existing authority from its two PEM texts. */
 export const openAuthority = async (ca: string, caKey: string, now: number): Promise<Authority> => {
   const x509 = await library();
   const root = new x509.X509Certificate(ca);
-  const signingKey = await importKey(caKey);
+  const signingKey = importKey(caKey);
   const issue: Authority["issue"] = async (names, validity = {}, use = "server") => {
     const keys = await makeKeys();
     const leaf = await x509.X509CertificateGenerator.create({
@@ -101,7 +95,35 @@ export const openAuthority = async (ca: string, caKey: string, now: number): Pro
         await x509.AuthorityKeyIdentifierExtension.create(root),
       ],
     });
-    return { cert: `${leaf.toString("pem")}\n`, key: await exportKey(keys.privateKey) };
+    return { cert: `${leaf.toString("pem")}\n`, key: exportKey(keys.privateKey) };
   };
   return { ca, caKey, issue };
 };
+
+/** Returns the authority kept in the folder, made at the first call, and again before it ends. @throws ExitError 69 */
+export async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise<Authority> {
+  const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
+  try {
+    if (existsSync(caFile) && existsSync(keyFile)) {
+      const ca = readFileSync(caFile, "utf8");
+      const endsAt = Date.parse(new X509Certificate(ca).validTo);
+      // Its certificates are valid for 30 days.
+      if (endsAt - clock.now() > 31 * 86_400_000)
+        return await openAuthority(ca, readFileSync(keyFile, "utf8"), clock.now());
+    }
+    const authority = await makeAuthority(clock.now(), "Relay listen");
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(keyFile, authority.caKey, { mode: 0o600 });
+    chmodSync(keyFile, 0o600);
+    writeFileSync(caFile, authority.ca);
+    return authority;
+  } catch (error) {
+    const { syscall } = error as NodeJS.ErrnoException;
+    // A full disk or a kill may have cut a file off.
+    const why =
+      syscall === undefined
+        ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made"
+        : systemReason(error);
+    throw new ExitError(EX_UNAVAILABLE, `cannot keep a certificate authority in ${folder}: ${why}`, { cause: error });
+  }
+}

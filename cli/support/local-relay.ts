@@ -9,13 +9,13 @@ import type { Plan } from "../../core/ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_CONFIG, ExitError } from "./exit.ts";
 
-export interface LocalRelayOptions {
+interface Claims {
   readonly mfa: boolean;
   readonly ttlSeconds: number;
   /** @default "operator" */
-  readonly sub?: string;
+  readonly sub?: string | undefined;
   /** @default all */
-  readonly keys?: readonly string[];
+  readonly keys?: readonly string[] | undefined;
   /** @default "manage" */
   readonly access?: Access | undefined;
 }
@@ -30,13 +30,14 @@ interface JwtOptions {
 }
 
 /** @throws ExitError 78 when no key that this relay trusts can be read here */
-export async function signToken(plan: Plan, io: CliEnvironment, wanted: LocalRelayOptions): Promise<string> {
+export async function signToken(plan: Plan, io: CliEnvironment, wanted: Claims): Promise<string> {
   const { auth } = plan;
   if (auth.name === "accounts") {
     const signing = plan.keys.signing ?? readKey(plan, "signing");
     // The signing key is all that a token needs.
     const keys = makeKeys({ master: randomBytes(32).toString("base64"), signing, publishToken: "-" });
-    return mintToken(keys, { ...claims(wanted), ttlMs: wanted.ttlSeconds * 1_000 }, io.clock);
+    const { sub = "operator", keys: owned = "*", access, mfa, ttlSeconds } = wanted;
+    return mintToken(keys, { sub, keys: owned, access, mfa, ttlMs: ttlSeconds * 1_000 }, io.clock);
   }
   const options = "options" in auth ? (auth.options as JwtOptions) : undefined;
   const algorithm = options?.algorithms.find((name) => name.startsWith("HS"));
@@ -49,44 +50,25 @@ export async function signToken(plan: Plan, io: CliEnvironment, wanted: LocalRel
   throw new ExitError(EX_CONFIG, message);
 }
 
-interface Claims {
-  readonly sub: string;
-  readonly keys: readonly string[] | "*";
-  readonly access: Access | undefined;
-  readonly mfa: boolean;
-}
-const claims = ({
-  sub = "operator",
-  keys = "*",
-  access,
-  mfa,
-}: Omit<LocalRelayOptions, "keys"> & Partial<Pick<Claims, "keys">>): Claims => ({
-  sub,
-  keys,
-  access,
-  mfa,
-});
-
 async function signShared(
   options: JwtOptions,
   secret: string,
   algorithm: string,
   { clock }: CliEnvironment,
-  wanted: LocalRelayOptions,
+  { sub = "operator", keys = ["*"], access, mfa, ttlSeconds }: Claims,
 ): Promise<string> {
   const { SignJWT } = await import("jose");
-  const { sub, keys, access, mfa } = claims(wanted);
   const { audience, issuer, typ } = options;
   const now = Math.floor(clock.now() / 1_000);
   const factor = mfa ? { amr: ["mfa"], auth_time: now } : {};
   const may = access === "read" && { [ACCESS_CLAIM]: access };
-  return new SignJWT({ api_keys: keys === "*" ? ["*"] : keys, ...may, ...factor })
+  return new SignJWT({ api_keys: keys, ...may, ...factor })
     .setProtectedHeader({ alg: algorithm, ...(typ !== undefined && { typ }) })
     .setSubject(sub)
     .setIssuer(issuer)
     .setAudience(typeof audience === "string" ? audience : [...audience])
     .setIssuedAt(now)
-    .setExpirationTime(now + wanted.ttlSeconds)
+    .setExpirationTime(now + ttlSeconds)
     .sign(Buffer.from(secret));
 }
 

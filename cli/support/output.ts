@@ -28,6 +28,10 @@ export function parseExact(text: string): unknown {
 // ES2026, not yet in TypeScript's library.
 const { rawJSON: rawJson } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 
+/** Returns a value of an answer as text: an object as JSON. */
+export const textOf = (value: unknown): string =>
+  typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
+
 /** Rows under their headings, two spaces apart. A cell is made printable; `undefined` is empty. */
 export function printTable(
   headings: readonly string[],

@@ -1,4 +1,5 @@
 /** Shows the progress of long work: a bar on a terminal, nothing elsewhere. */
+import type { CliEnvironment } from "./environment.ts";
 
 interface Progress {
   add(done: number): void;
@@ -11,12 +12,7 @@ const WIDTH = 24;
 const EVERY_MS = 100;
 
 /** @param total the whole amount; `undefined` when it is not known */
-export function progressBar(
-  stderr: NodeJS.WriteStream,
-  what: string,
-  total: number | undefined,
-  monotonic: () => number,
-): Progress {
+export function progressBar({ stderr, clock }: CliEnvironment, what: string, total?: number): Progress {
   let done = 0;
   let wroteAt = Number.NEGATIVE_INFINITY;
   function write(): void {
@@ -30,8 +26,8 @@ export function progressBar(
   return {
     add(more) {
       done += more;
-      if (!stderr.isTTY || monotonic() - wroteAt < EVERY_MS) return;
-      wroteAt = monotonic();
+      if (!stderr.isTTY || clock.monotonic() - wroteAt < EVERY_MS) return;
+      wroteAt = clock.monotonic();
       write();
     },
     end() {

@@ -10,22 +10,36 @@ import { isSea } from "node:sea";
 import type { Log } from "../../core/ports/plugin.ts";
 import type { Relay, Reloadable } from "../../core/runtime/index.ts";
 import type { Plan } from "../../core/ports/plan.ts";
-import type { Given } from "./command.ts";
+import { jsonIn, objectOf } from "./inputs.ts";
+import type { StartedBy } from "./transform-processes.ts";
 
 /** A plan without secrets, with plug-ins by their names. Durations and paths are those in force. */
 type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
+const SHOWN = [
+  ...([
+    "dataDir",
+    "server",
+    "events",
+    "eventTypes",
+    "retry",
+    "delivery",
+    "guard",
+    "limits",
+    "abuse",
+    "stepUp",
+  ] as const),
+  ...(["health", "signature", "transformLimits", "subscriptions", "intake", "log", "gateway", "jobs"] as const),
+  "dashboard",
+] as const;
+
 export function effective(plan: Plan): Effective {
-  const { dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature } =
-    plan;
-  const { subscriptions, intake, log, gateway, jobs, dashboard, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
-  const { transformLimits, transforms, observers } = plan;
   return {
-    ...{ dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature },
-    ...{ transforms: Object.keys(transforms), transformLimits, observers: names(observers) },
-    ...{ subscriptions, intake, log, gateway, jobs, dashboard },
-    ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
+    ...(Object.fromEntries(SHOWN.map((name) => [name, plan[name]])) as Pick<Plan, (typeof SHOWN)[number]>),
+    ...{ transforms: Object.keys(plan.transforms), observers: names(plan.observers) },
+    ...{ storage: plan.storage.name, sources: names(plan.sources) },
+    ...{ transports: names(plan.transports), auth: plan.auth.name },
   };
 }
 
@@ -38,79 +52,49 @@ export const DIGEST_KEY = "RELAY_DIGEST_KEY";
 /** Digests of the parts of a plan that may hold secrets: enough to see that one was changed. @param key never stored */
 export function digests(plan: Plan, key: string): Readonly<Record<string, string>> {
   const { limitsCheck, metrics, notify, portal, keys } = plan;
-  const digest = (part: unknown): string =>
-    createHmac("sha256", key)
-      .update(JSON.stringify(part) ?? "")
-      .digest("base64url");
-  return {
-    "limits.check": digest(limitsCheck),
-    metrics: digest(metrics),
-    notify: digest(notify),
-    portal: digest(portal),
-    keys: digest(keys),
-  };
+  const parts = { "limits.check": limitsCheck, metrics, notify, portal, keys };
+  return Object.fromEntries(
+    Object.entries(parts).map(([name, part]) => {
+      const text = JSON.stringify(part) ?? "";
+      return [name, createHmac("sha256", key).update(text).digest("base64url")];
+    }),
+  );
 }
 
 const digestKey = randomBytes(32).toString("base64url");
 
 /** The result of reading the config again: a plan, or every problem. */
-type Reread =
-  | { readonly ok: true; readonly plan: Effective }
-  | { readonly ok: false; readonly problems: readonly { readonly path: string; readonly message: string }[] };
+type Reread = { readonly ok: true; readonly plan: Effective } | { readonly ok: false; readonly problems: Problems };
+type Problems = readonly { readonly path: string; readonly message: string }[];
 
 /** A config that takes longer than this to read is refused, ms. */
 const READ_MS = 30_000;
 
-/**
- * @param env the environment at the start: reading a config adds to the process's own
- * @param given the command line of the start: its flags still win over environment and file
- */
-export function rereader(
-  given: Given,
-  env: Readonly<Record<string, string | undefined>>,
-  cwd: string,
-): () => Promise<Reread> {
-  const args = ["check", "--json"];
-  for (const name of ["config", "data-dir"]) {
-    const value = given.text(name);
-    if (value !== undefined) args.push(`--${name}`, value);
-  }
-  // `check` has no flags for these: the environment wins over the file as well.
-  const flags: Record<string, string> = {};
-  for (const [name, variable] of [
-    ["host", "RELAY_HOST"],
-    ["port", "RELAY_PORT"],
-    ["log-level", "RELAY_LOG_LEVEL"],
-  ] as const) {
-    const value = given.text(name);
-    if (value !== undefined) flags[variable] = value;
-  }
+/** Reads the config again as it was read at the start: flags still win over environment and file. */
+export function rereader({ flags, env, cwd }: StartedBy): () => Promise<Reread> {
   const entry = isSea() ? [] : [process.argv[1] as string];
+  const args = [...entry, "check", "--json"];
+  if (flags.config !== undefined) args.push("--config", flags.config);
+  if (flags.dataDir !== undefined) args.push("--data-dir", flags.dataDir);
+  // `check` has no flags for these: the environment wins over the file as well.
+  const more = { RELAY_HOST: flags.host, RELAY_PORT: flags.port?.toString(), RELAY_LOG_LEVEL: flags.logLevel };
+  const own = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
+  const options = {
+    cwd,
+    env: { ...env, ...own, [DIGEST_KEY]: digestKey },
+    timeout: READ_MS,
+    maxBuffer: 16 * 1024 * 1024,
+  };
   return () =>
     new Promise((resolve) => {
-      const options = {
-        cwd,
-        env: { ...env, ...flags, [DIGEST_KEY]: digestKey },
-        timeout: READ_MS,
-        maxBuffer: 16 * 1024 * 1024,
-      };
-      execFile(process.execPath, [...entry, ...args], options, (error, stdout, stderr) => {
-        const read = parsed(stdout);
-        if (read !== undefined) return resolve(read);
+      execFile(process.execPath, args, options, (error, stdout, stderr) => {
+        const { ok, plan, problems } = (objectOf(jsonIn(stdout)) ?? {}) as Readonly<Record<string, unknown>>;
+        if (ok === true && plan !== undefined) return resolve({ ok, plan: plan as Effective });
         const message = stderr.trim() || (error?.message ?? "it cannot be read");
-        resolve({ ok: false, problems: [{ path: "", message }] });
+        const why = Array.isArray(problems) ? (problems as Problems) : [{ path: "", message }];
+        resolve({ ok: false, problems: why });
       });
     });
-}
-
-function parsed(text: string): Reread | undefined {
-  try {
-    const read = JSON.parse(text) as Partial<{ ok: boolean; plan: Effective; problems: [] }>;
-    if (read.ok === true && read.plan !== undefined) return { ok: true, plan: read.plan };
-    return Array.isArray(read.problems) ? { ok: false, problems: read.problems } : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** @returns the handler of SIGHUP: one that comes during a reading causes another reading. Never rejects. */

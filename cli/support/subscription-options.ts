@@ -1,40 +1,31 @@
 /** The optional fields of a subscription as command-line options: headers, retry, rate limit, time-out, credentials. */
 import type { CliEnvironment } from "./environment.ts";
-import type { Given, Option } from "./command.ts";
+import type { Given, Options } from "./command.ts";
 import { usage } from "./exit.ts";
-import { readOptionFile } from "./named-files.ts";
+import { readOptionFile } from "./inputs.ts";
 
 /** The word that clears a field. */
 const NONE = "none";
 
-export const FIELD_OPTIONS: readonly Option[] = [
-  {
-    flags: "--header <header>",
-    about: 'a request header, "Name: value", or @file with one a line; may be repeated',
-    many: true,
-  },
-  { flags: "--retry <policy>", about: "such as attempts=3,firstDelayMs=1000,factor=2,maxDelayMs=60000, or some of it" },
-  {
-    flags: "--retry-delays <waits>",
-    about: "the waits themselves, such as 5s,5m,30m,2h: 1 to 4 of them, three days at most",
-  },
-  { flags: "--rate-limit <n>", about: "most attempts a second" },
-  { flags: "--filter <json>", about: "conditions on type and data: JSON or @file" },
-  { flags: "--transform <name>", about: "a transform of the relay's config, which makes the bodies" },
-  { flags: "--ordered <yes or no>", about: "one delivery after another, in the order of acceptance: yes or no" },
-  { flags: "--order-by <path>", about: "wait only for deliveries with the same value there, such as data.account" },
-  { flags: "--on-failed <what>", about: "what a failed one does to those behind it: skip or hold" },
-  { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
-  { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
-  { flags: "--client-key <file>", about: "PEM file of its private key" },
-  {
-    flags: "--oauth2 <json>",
-    about: "tokenUrl, clientId, clientSecret, scope and audience as JSON, or @file with it",
-  },
-];
+export const FIELD_OPTIONS: Options = {
+  "--header <header>": 'a request header, "Name: value", or @file with one a line; may be repeated',
+  "--retry <policy>": "such as attempts=3,firstDelayMs=1000,factor=2,maxDelayMs=60000, or some of it",
+  "--retry-delays <waits>": "the waits themselves, such as 5s,5m,30m,2h: 1 to 4 of them, three days at most",
+  "--rate-limit <n>": "most attempts a second",
+  "--filter <json>": "conditions on type and data: JSON or @file",
+  "--transform <name>": "a transform of the relay's config, which makes the bodies",
+  "--ordered <yes or no>": "one delivery after another, in the order of acceptance: yes or no",
+  "--order-by <path>": "wait only for deliveries with the same value there, such as data.account",
+  "--on-failed <what>": "what a failed one does to those behind it: skip or hold",
+  "--timeout-ms <ms>": "how long one attempt may take, 1000 to 30000",
+  "--client-cert <file>": "PEM file of the client certificate that is shown to the receiver",
+  "--client-key <file>": "PEM file of its private key",
+  "--oauth2 <json>": "tokenUrl, clientId, clientSecret, scope and audience as JSON, or @file with it",
+};
 
-/** What is set by these options. `none` clears a field; a header's name alone keeps its stored value in an update. */
+/** Returns the fields that these options set. `none` clears a field; a header's name alone keeps its stored value in an update. */
 export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Record<string, unknown>> {
+  const ordered = given.choice("ordered", ["yes", "no"]);
   return {
     headers: headersOf(given.all("header"), cwd),
     retry: policyOf(given.list("retry"), given.list("retry-delays")),
@@ -44,7 +35,7 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
     filter: clearable(given.text("filter"), (text) => jsonOf("filter", text, cwd)),
     transform: clearable(given.text("transform"), (name) => name),
-    ordered: isYes(given.choice("ordered", ["yes", "no"])),
+    ordered: ordered && ordered === "yes",
     orderBy: clearable(given.text("order-by"), (text) => (text.startsWith("[") ? jsonOf("order-by", text, cwd) : text)),
     onFailed: clearable(given.text("on-failed"), (text) => text),
   };
@@ -52,9 +43,6 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
 
 const clearable = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined =>
   text === undefined ? undefined : text === NONE ? null : read(text);
-
-const isYes = (word: "yes" | "no" | undefined): boolean | undefined =>
-  word === undefined ? undefined : word === "yes";
 
 function numeric(option: string, text: string): number {
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);

@@ -6,7 +6,16 @@ import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import type { TransformLimits } from "../../core/model/transform.ts";
 import type { SpawnTransforms } from "../../core/runtime/index.ts";
-import type { StartedBy } from "./started-by.ts";
+import type { Settings } from "../../config/environment.ts";
+
+/** How the process was started: those that it starts read the same config by it. */
+export interface StartedBy {
+  /** Settings of the command line. */
+  readonly flags: Settings;
+  /** The environment before the config was read. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
 
 /** The first message to a process: how to read the config, and how long a run may take. */
 export interface ProcessTask {

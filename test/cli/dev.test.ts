@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { publicationOf } from "../../cli/local/publication.ts";
+import { publicationOf } from "../../cli/local/desk.ts";
 import { runCommand, startCommand, type Running } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { until } from "../support/until.ts";

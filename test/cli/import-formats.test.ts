@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { bodyErrors } from "../../cli/import/check.ts";
-import { convoy } from "../../cli/import/convoy.ts";
 import { readEntries } from "../../cli/import/entries.ts";
-import { ours } from "../../cli/import/format.ts";
-import { svix } from "../../cli/import/svix.ts";
+import { convoy, ours, svix } from "../../cli/import/formats.ts";
 
 const URL = "https://hooks.example.com/relay";
 

@@ -1,14 +1,30 @@
-/** Removes what a command has half made when the process ends before its time. */
+/** Waits for the end that a person asks for, and removes what a command has half made when its process ends before its time. */
 import { rmSync } from "node:fs";
 
 /** The exit codes of a process that a signal ends, as shells have them. */
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 const NAMES = Object.keys(SIGNALS) as (keyof typeof SIGNALS)[];
 
+/** Resolves at the first SIGINT or SIGTERM, to the exit code of a process that it ends. The next one ends the process. */
+export function stopAsked(): Promise<number> {
+  return new Promise((resolve) => {
+    const stop = (name: "SIGINT" | "SIGTERM"): void => {
+      process.off("SIGINT", stop).off("SIGTERM", stop);
+      resolve(SIGNALS[name]);
+    };
+    process.on("SIGINT", stop).on("SIGTERM", stop);
+  });
+}
+
+/** Ends something when this is disposed: `await using _ = atEnd(() => storage.dispose())`. */
+export const atEnd = (end: () => Promise<unknown>): AsyncDisposable => ({
+  [Symbol.asyncDispose]: async () => void (await end()),
+});
+
 interface UnfinishedOptions {
-  /** Whether it is a folder, which goes with all that is in it. @default false */
+  /** True for a folder, which goes with all that is in it. @default false */
   readonly folder?: boolean;
-  /** Whether a signal ends the process at once: not where the command waits for signals itself. @default true */
+  /** False where the command waits for signals itself; else a signal ends the process at once. @default true */
   readonly signals?: boolean;
 }
 

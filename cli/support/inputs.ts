@@ -1,4 +1,4 @@
-/** Reads and writes what a command line names: files, stdin, and secrets in a file or the environment. */
+/** Reads and writes what a command line names: files, stdin, JSON, and secrets in a file or the environment. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { systemReason } from "../../core/lib/system-error.ts";
@@ -60,6 +60,50 @@ export async function readSecretText(option: string, from: string, io: CliEnviro
   }
 }
 
+/** Far more than the relay takes of one event. */
+const JSON_MIB = 16;
+
+/** Returns JSON given as itself, `@file` or `-`, without the white space around it. @throws ExitError 64 when it is not JSON */
+export async function readJsonOption(option: string, given: string, io: CliEnvironment): Promise<string> {
+  const text = given === "-" ? decoded(option, await readWhole(io.stdin, JSON_MIB, `--${option}`)) : given;
+  if (given === "-" || given.startsWith("@")) return jsonOption(option, text, io);
+  return jsonOption(option, text, io, " (a text needs quotes: '\"paid\"')");
+}
+
+/** The same without stdin. */
+export function jsonOption(option: string, given: string, io: CliEnvironment, hint = ""): string {
+  const text = given.startsWith("@") ? decoded(option, readOptionFile(option, given.slice(1), io)) : given;
+  try {
+    JSON.parse(text);
+    return text.trim();
+  } catch {
+    throw usage(`--${option} is not JSON${hint}`);
+  }
+}
+
+/** Leaves out a byte order mark. Bytes of another encoding would otherwise become replacement characters. */
+function decoded(option: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw usage(`--${option} is not UTF-8: save it in that encoding`);
+  }
+}
+
+/** The value of a JSON text; undefined when it is none. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const objectOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined;
+
 export function unreadable(what: string, error: unknown, file?: string): ExitError {
   const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
   return usage(`${what} cannot be read (${code})${file === undefined ? "" : `: ${file}`}`);
@@ -77,7 +121,7 @@ export function writeNewFile(file: string, text: string, force: boolean): void {
   }
 }
 
-/** False also for what this user may not look at. */
+/** False also for what this user may not read. */
 function isFolder(file: string): boolean {
   try {
     return statSync(file).isDirectory();
