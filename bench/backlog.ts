@@ -43,7 +43,7 @@ if (!onRedis && options.storage !== "sqlite") {
 const DEAD_KEY = "key_dead";
 /** Before each measured round: connections are made again, and what stood still has caught up. */
 const WARM_S = 1;
-/** What must be reached. */
+/** Limits that must be reached. */
 const LIMITS = { rssMb: 300, startMs: 2_000, firstDeliveryMs: 5_000, ratio: 0.9 };
 /** How long the started relay with the backlog rests before its memory is looked at, ms. */
 const REST_MS = 5_000;

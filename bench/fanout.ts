@@ -1,4 +1,4 @@
-// What a delivery costs when an event has 1, 10, 100 or 1,000 of them, beside a request of the raw loop.
+// Measures the cost of a delivery when an event has 1, 10, 100 or 1,000 of them, beside a request of the raw loop.
 import { parseArgs } from "node:util";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { median } from "./throughput/process.ts";

@@ -1,4 +1,4 @@
-// What an event must cost at least: bare relays on the same libraries, without and with a storage, beside the relay and the
+// Measures the least that an event must cost: bare relays on the same libraries, without and with a storage, beside the relay and the
 // raw loop, in turns, in one run.
 import { parseArgs } from "node:util";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";

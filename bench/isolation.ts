@@ -1,4 +1,4 @@
-// What a healthy receiver feels of a thousand hostile subscriptions: its latencies at ten events a second, first without
+// Measures the effect on a healthy receiver of a thousand hostile subscriptions: its latencies at ten events a second, first without
 // them and then beside them, in one run, on one real relay with SQLite. Half of them stand on the healthy one's key.
 import { parseArgs } from "node:util";
 import { MOODS, type FromHostile } from "./isolation/hostile.ts";
@@ -29,7 +29,7 @@ const GROUPS = 10;
 const SETTLE_S = 15;
 const ORIGINS = 10;
 const OTHER_KEYS = 10;
-/** What must be reached. */
+/** Limits that must be reached. */
 const LIMITS = { ratio: 1.5, p99Ms: 250 };
 
 interface Latency {
@@ -40,7 +40,7 @@ interface Latency {
   readonly p99: number;
 }
 
-/** Whether it was accepted. A machine that has no core to spare is told "the storage is slow". */
+/** True when it was accepted. A machine that has no core to spare is refused with "the storage is slow". */
 async function publish(relay: RelayUnderTest, body: string): Promise<boolean> {
   const answer = await fetch(`http://127.0.0.1:${relay.port}/events`, {
     method: "POST",
@@ -62,7 +62,7 @@ async function measure(receiver: Peer, relay: RelayUnderTest, forSeconds: number
     sent.push(publish(relay, publication()));
   }
   const events = (await Promise.all(sent)).filter(Boolean).length;
-  // What is starved does not arrive: the run ends by its deadline, and says so.
+  // A starved event does not arrive: the run ends by its deadline, and says so.
   await receiver.ask({ kind: "await", count: events });
   const { fromSent } = await receiver.ask<Extract<FromReceiver, { kind: "figures" }>>({ kind: "read" });
   return {

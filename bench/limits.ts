@@ -1,4 +1,4 @@
-/** What a decision of the limiter costs: counters alone, the limiter with its headers, two callers, many principals. */
+/** Measures the cost of a decision of the limiter: counters alone, the limiter with its headers, two callers, many principals. */
 import { createLimiter } from "../core/limits/limiter.ts";
 import type { Caller } from "../core/limits/limiter.ts";
 import { systemClock } from "../core/runtime/clock.ts";

@@ -1,4 +1,4 @@
-// What a relay takes while nothing happens, how fast it starts, and what a million delivered events leave behind.
+// Measures the memory of a relay while nothing happens, how fast it starts, and what a million delivered events leave behind.
 import { parseArgs } from "node:util";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { nowMs } from "./throughput/event.ts";
@@ -19,7 +19,7 @@ const events = within(options.events, 1_000, 100_000_000, 1_000_000);
 const idleS = within(options.idle, 5, 600, 30);
 /** How long is published at once: lists, so that a slow publisher does not decide. */
 const SLICE_S = 4;
-/** What must be reached. */
+/** Limits that must be reached. */
 const LIMITS = { idleMb: 110, idleCpuPercent: 0.3, grown: 1.3 };
 
 interface Rest extends Memory {

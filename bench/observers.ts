@@ -1,4 +1,4 @@
-// What being watched costs: the relay with log and figures beside one without either, in turns, in one run. Each round has
+// Measures the cost of being watched: the relay with log and figures beside one without either, in turns, in one run. Each round has
 // processes of its own: V8 compiles one a little better than the next, by some percent, for as long as it lives.
 import { mkdtemp } from "node:fs/promises";
 import { availableParallelism } from "node:os";

@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
 });
 const seconds = within(options.seconds, 2, 60, 8);
 const events = within(options.events, 1_000, 5_000_000, 300_000);
-/** What must be reached: removed beside published, each at its best. */
+/** Must be reached: removed beside published, each at its best. */
 const RATIO = 2;
 /** Every second, so that a measurement need not wait for a minute. */
 const JOBS = `jobs: [relay.retention({ schedule: "* * * * * *", deliveredAfterMs: 86_400_000 })],`;

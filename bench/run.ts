@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** What is run without a name, with options that let all of it end within ten minutes. */
+/** Benches that run without a name, with options that let all of it end within ten minutes. */
 const ALL: readonly (readonly string[])[] = [
   ["throughput", "--rounds", "1", "--seconds", "1"],
   ["storages", "--storages", "sqlite,filesystem,memory", "--rounds", "2", "--seconds", "1"],
@@ -23,7 +23,7 @@ const run = (name: string, options: readonly string[]): number =>
 
 const [name, ...options] = process.argv.slice(2);
 if (name === undefined) {
-  // What misses its limit on a busy machine is reported by each; here it counts only that all of them ran.
+  // Each bench reports a limit that a busy machine misses; here it counts only that all of them ran.
   for (const [one = "", ...short] of ALL) {
     process.stderr.write(`\n== ${one} ${short.join(" ")}\n`);
     run(one, short);

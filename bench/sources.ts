@@ -1,4 +1,4 @@
-// What a message of each source costs beside one of the `http` source: the rate at which a full upstream is stored, in turns
+// Measures the cost of a message of each source beside one of the `http` source: the rate at which a full upstream is stored, in turns
 // with batches over HTTP, in one run on one relay; what each client does alone, without a relay; and who takes the CPU. Then the
 // lag of each, from upstream to the first attempt, at a steady rate.
 import { availableParallelism } from "node:os";

@@ -26,7 +26,7 @@ const { values: options } = parseArgs({
     /** Only these phases, such as `full,lists`. */
     only: { type: "string" },
     storage: { type: "string", default: "sqlite()" },
-    /** What a request carries: `ids` for an event with an id of its own, or `single`. */
+    /** Content of a request: `ids` for an event with an id of its own, or `single`. */
     form: { type: "string", default: "ids" },
     /** Folder of another checkout, whose relay is measured beside this one's. */
     relay: { type: "string" },

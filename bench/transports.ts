@@ -1,4 +1,4 @@
-// What a delivery of each transport costs beside one over HTTPS: events are published in batches over HTTP, and the rate is
+// Measures the cost of a delivery of each transport beside one over HTTPS: events are published in batches over HTTP, and the rate is
 // that at which they come to an end, in turns, in one run on one relay. What arrived is read back and its signature checked.
 import { createHmac } from "node:crypto";
 import { availableParallelism } from "node:os";

@@ -109,7 +109,7 @@ async function check(): Promise<void> {
   must((await third.stop()) === 0, "and it ends well");
 }
 
-/** What a command that must fail said; empty when it did not fail. */
+/** Returns the message of a command that must fail; empty when it did not fail. */
 function fails(command: Promise<string>): Promise<string> {
   return command.then(
     () => "",
@@ -117,7 +117,7 @@ function fails(command: Promise<string>): Promise<string> {
   );
 }
 
-/** What an operator mounts at /etc/relay. */
+/** Files that an operator mounts at /etc/relay. */
 async function operatorFiles(): Promise<string> {
   const settings = join(folder, "etc");
   await mkdir(settings);

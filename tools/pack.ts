@@ -34,7 +34,7 @@ async function nameTypes(): Promise<void> {
   }
 }
 
-/** What is no module: the command's entry, the config that `relay init` writes, the page, the reference's script. */
+/** Copies the files that are no modules: the command's entry, the config that `relay init` writes, the page, the reference's script. */
 async function carry(): Promise<void> {
   await cp(join(root, "relay.config.ts"), join(out, "relay.config.ts"));
   const entry = await readFile(join(root, "cli/relay.mjs"), "utf8");

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 const PUBLINT = "publint@0.3.25";
 const ATTW = "@arethetypeswrong/cli@0.18.5";
 
-/** A relay that was started listens by then, and one that was told to stop has ended, ms. */
+/** A relay that was started listens by then, and one that was asked to stop has ended, ms. */
 const MOST_MS = 60_000;
 /** The exit code of a check that cannot be made here. */
 const SKIPPED = 77;

@@ -8,7 +8,7 @@ const programs = JSON.parse(readFileSync(new URL("./programs.json", import.meta.
 const purpose = process.argv[2] ?? "tests";
 const say = (text) => process.stderr.write(`setup: ${text}\n`);
 
-/** Whether a command is here; Debian keeps some servers out of the PATH of a plain user. */
+/** True when a command is here; Debian keeps some servers out of the PATH of a plain user. */
 function found(command) {
   return [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"].some((folder) => {
     try {

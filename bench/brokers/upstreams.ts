@@ -15,7 +15,7 @@ export interface Upstream {
   readonly name: string;
   /** The source, as it stands in a config that imports `* as relay`. */
   readonly source: string;
-  /** Whether it hears of a message at once; its lag is measured then. */
+  /** True when it hears of a message at once; its lag is measured then. */
   readonly pushes: boolean;
   /** Resolves when upstream has all messages, in this order. @param alone at the place that `take` reads, not the source */
   fill(bodies: readonly string[], alone?: boolean): Promise<void>;

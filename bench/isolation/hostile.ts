@@ -4,7 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { constants, setPriority } from "node:os";
 
-/** What a path asks for: never an answer, a late one, a failure, or a status line that is none. */
+/** Answers by path: never an answer, a late one, a failure, or a status line that is none. */
 export const MOODS = ["hangs", "nine", "late", "fails", "nonsense"] as const;
 
 export type ToHostile =

@@ -1,4 +1,4 @@
-/** What the storages are measured in: a context of their own, and Redis servers that end with the run. */
+/** Makes the surroundings that storages are measured in: a context of their own, and Redis servers that end with the run. */
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** What all benches do beside measuring: they read bounds, report, end by themselves and leave nothing behind. */
+/** Runs a bench around its measuring: benches read bounds, report, end by themselves and leave nothing behind. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export interface BenchRun<Result> {
   /** @param folder of its own, removed at the end */
   measure(folder: string): Promise<Result>;
   print(result: Result): void;
-  /** Whether the result is as it should be. @default always */
+  /** True when the result is as it should be. @default always */
   met?(result: Result): boolean;
   /** Ends what `measure` has started beside processes. */
   end?(): Promise<void>;

@@ -7,7 +7,7 @@ export const KEY_ID = "key_bench";
 /** Connections that publish at once, and those of the raw loop. */
 export const CONNECTIONS = 64;
 
-/** What one request carries: one event that the relay names, one with an id of its own, or a hundred of those. */
+/** Content of one request: one event that the relay names, one with an id of its own, or a hundred of those. */
 export const FORMS = ["single", "ids", "batch", "ndjson"] as const;
 export type Form = (typeof FORMS)[number];
 

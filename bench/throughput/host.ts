@@ -6,7 +6,7 @@ import { nowMs } from "./event.ts";
 import { percentile } from "./process.ts";
 import { rawLoop, type World } from "./rounds.ts";
 
-/** What the raw loop takes, µs CPU a request, at the speed that limits in ms are meant for. */
+/** Cost of a request in the raw loop, µs CPU, at the speed that limits in ms are meant for. */
 const USUAL_RAW_US = 35;
 const SYNCS = 500;
 const SYNC_BYTES = 4_096;

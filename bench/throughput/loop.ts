@@ -1,5 +1,5 @@
 // The measure that everything is compared with: undici's request over TLS keep-alive, nothing else, in a process of its own.
-// What it sends is a delivery in all its headers, made once: so both give the receiver the same to read and to check.
+// It sends a delivery in all its headers, made once: so both give the receiver the same to read and to check.
 import { Pool } from "undici";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { signingKey } from "../../core/signing/secret.ts";

@@ -1,4 +1,4 @@
-// What the processes of a run say to each other.
+// Defines the messages between the processes of a run.
 import type { Form } from "./event.ts";
 
 export type ToReceiver =

@@ -105,7 +105,7 @@ async function run(wanted: PublishRequest): Promise<PublishReply> {
 interface Sending {
   /** Sends the next request, with the time from which it counts. */
   begin(line: Line, at: string, ended: () => void): void;
-  /** Whether another request is to be sent. */
+  /** True when another request is to be sent. */
   more(): boolean;
 }
 

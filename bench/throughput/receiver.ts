@@ -12,7 +12,7 @@ let good = 0;
 let bad = 0;
 let repeated = 0;
 let delayMs = 0;
-/** Numbers, where the subscriptions of an event are to be told apart with the URL. */
+/** Numbers, where the subscriptions of an event are distinguished by the URL. */
 let seen = new Set<number | string>();
 let numbers: number[] = [];
 let at: number[] = [];

@@ -25,10 +25,10 @@ export interface Raw {
 
 /** By then the raw loop's rate no longer rises. */
 const LOOP_WARM_SECONDS = 3;
-/** What has not arrived by then counts as missing, ms. */
+/** An event that has not arrived by then counts as missing, ms. */
 const PATIENCE_MS = 60_000;
 
-/** What a run of the raw loop reaches, in a process of its own: V8 compiles one better than the next. */
+/** Returns the rate of the raw loop, in a process of its own: V8 compiles one better than the next. */
 export async function rawLoop(world: World, forSeconds: number, rate?: number): Promise<Raw> {
   const { receiver, url, ca, secret } = world;
   const loop = start("loop.ts");
@@ -77,7 +77,7 @@ export interface TurnOptions {
   readonly connections?: number;
   /** Deliveries of each event. @default 1 */
   readonly fanout?: number;
-  /** What is sent in so many seconds before the others does not count. @default 0 */
+  /** Requests of so many seconds before the others do not count. @default 0 */
   readonly settle?: number;
   /** So long the receiver waits with each answer, ms. @default 0 */
   readonly delayMs?: number;
@@ -155,7 +155,7 @@ export async function pass(
   return made;
 }
 
-/** What the raw loop reaches between two runs of it. */
+/** Returns the rate of the raw loop between two runs of it. */
 export const meanOf = (a: Raw, b: Raw): Raw => ({
   perSecond: (a.perSecond + b.perSecond) / 2,
   cpu: (a.cpu + b.cpu) / 2,

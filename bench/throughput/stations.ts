@@ -1,4 +1,4 @@
-/** What the rooms of the relay take of an event, from CPU profiles of its process. */
+/** Splits the cost of an event among the rooms of the relay, by CPU profiles of its process. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 

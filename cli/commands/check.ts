@@ -58,8 +58,8 @@ async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<
         if (!asJson) io.print(line(finding, io));
       }
     const code = exitCode(findings);
-    const told = { ok: code === EX_OK, file, problems: [], warnings, plan: shown };
-    if (asJson) io.print(json({ ...told, ...(machine && { findings }) }));
+    const report = { ok: code === EX_OK, file, problems: [], warnings, plan: shown };
+    if (asJson) io.print(json({ ...report, ...(machine && { findings }) }));
     return code;
   } catch (error) {
     if (!(error instanceof ConfigError) || !asJson) throw error;

@@ -48,7 +48,8 @@ const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
 const ANSWER = {
   shape: SHOWN,
   show(one: Shown, io: CliEnvironment) {
-    const retry = one.retry && Object.entries(one.retry).map(([name, value]) => `${name}=${[value].flat().map(textOf).join(",")}`);
+    const retry =
+      one.retry && Object.entries(one.retry).map(([name, value]) => `${name}=${[value].flat().map(textOf).join(",")}`);
     const lines = {
       id: one.id,
       url: one.url,

@@ -57,7 +57,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<LocalRece
   const server = createServer(certificate, (request, response) => {
     const whole = readWhole(request, MOST_MIB, "the body").catch(() => undefined);
     void whole.then(async (body) => {
-      // Too large, or its sender went away.
+      // Too large, or its sender has closed the connection.
       if (body === undefined) return void response.writeHead(413, { connection: "close" }).end();
       const path = request.url ?? "/";
       const verdict = judge(body, request.headers, options.secrets(path), clock.now());

@@ -16,7 +16,7 @@ import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces
 
 export interface Bundle {
   readonly code: string;
-  /** What the executable carries beside its code, by name: programs of threads, the pages, what `relay init` writes. */
+  /** Files that the executable carries beside its code, by name: programs of threads, the pages, what `relay init` writes. */
   readonly assets: Readonly<Record<string, string | Uint8Array>>;
   /** Absolute paths of all files in it. */
   readonly files: readonly string[];

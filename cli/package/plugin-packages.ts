@@ -14,7 +14,7 @@ const FILES = ["package.json", "README.md", "src/index.ts", "test/index.test.ts"
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Whether a package and a plug-in can have this name. */
+/** True when a package and a plug-in can have this name. */
 export const isPackageName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 60;
 

@@ -45,7 +45,7 @@ interface Kinds {
   readonly any: unknown;
 }
 
-/** What an answer must have: a kind, fields of which those that end in `?` may be missing, or `[…]` for a list. */
+/** Describes the answer: a kind, fields of which those that end in `?` may be missing, or `[…]` for a list. */
 export type Shape = keyof Kinds | readonly [Shape] | { readonly [field: string]: Shape };
 type Optional<S> = { readonly [K in keyof S as K extends `${infer Name}?` ? Name : never]?: Shaped<S[K]> | undefined };
 type Required<S> = { readonly [K in keyof S as K extends `${string}?` ? never : K]: Shaped<S[K]> };

@@ -1,4 +1,4 @@
-/** What a command uses of its process. Tests pass their own. */
+/** Gives a command the parts of its process that it uses. Tests pass their own. */
 import { styleText } from "node:util";
 import type { Clock } from "../../core/ports/clock.ts";
 import { systemClock } from "../../core/runtime/index.ts";
@@ -15,7 +15,7 @@ export interface CliEnvironment {
   print(line: string): void;
   /** Everything else: a line on stderr. */
   say(line: string): void;
-  /** What a command that still has work to do says, and ends with, when nobody reads its output any more. */
+  /** Message and exit code of a command that still has work to do, when nobody reads its output any more. */
   unread?: { readonly message: string; readonly exitCode: number } | undefined;
 }
 
@@ -45,7 +45,7 @@ export function processEnvironment(): CliEnvironment {
   return io;
 }
 
-/** Whether the stack of an error's cause is shown too, for those who write a plug-in. */
+/** True when the stack of an error's cause is shown too, for those who write a plug-in. */
 export const isDetailed = ({ env }: Pick<CliEnvironment, "env">): boolean =>
   ["debug", "trace"].includes(env["RELAY_LOG_LEVEL"] ?? "");
 

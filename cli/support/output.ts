@@ -58,6 +58,6 @@ export function fields(pairs: readonly (readonly [string, string | number | unde
 export const attemptName = (cycle: number | string, number: number | string): string =>
   Number(cycle) === 0 ? String(number) : `${number}, replay ${cycle}`;
 
-/** What an attempt was answered, or the stage at which it failed. */
+/** Returns the status that an attempt was answered with, or the stage at which it failed. */
 export const attemptResult = (attempt: { readonly statusCode?: number; readonly error?: string } | undefined): string =>
   String(attempt?.statusCode ?? attempt?.error ?? "");

@@ -46,7 +46,7 @@ export function transformSpawner(by: StartedBy): SpawnTransforms {
         // The variable expects the parent folder.
         ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }),
       },
-      // What a transform prints is for those who write it: the log of the relay has one form.
+      // The output of a transform is for those who write it: the log of the relay has one form.
       stdio: ["ignore", wordy ? 2 : "ignore", wordy ? 2 : "ignore", "ipc"],
     });
     const task: ProcessTask = { by: { ...by, env: {} }, limits };

@@ -1,4 +1,4 @@
-// What `relay build` puts into an executable, before it is one.
+// Reads the bundle that `relay build` puts into an executable.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { rolldown } from "rolldown";

@@ -1,4 +1,4 @@
-// What a backup and a migration copy must be a relay's whole storage: not one that is not there, and not a half-filled one.
+// A backup and a migration copy a relay's whole storage: not one that is not there, and not a half-filled one.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -38,7 +38,7 @@ describe.concurrent("relay dev", { timeout: 180_000 }, () => {
     expect(await readFile(join(cwd, ".relay-dev", ".gitignore"), "utf8")).toBe("*\n");
     await using again = start(cwd);
     expect(await ready(again)).toBe(secret);
-    // What stood there is not published a second time.
+    // A file that stood there is not published a second time.
     expect(again.stderr()).not.toContain("published");
     await writeFile(join(cwd, "events", "order.created.json"), "{}");
     await again.waitFor(/order\.created .* signature verified {2}answered 200/);
@@ -53,7 +53,7 @@ describe.concurrent("relay dev", { timeout: 180_000 }, () => {
     await dev.waitFor(/broken\.json is not published: it is no JSON/);
     await writeFile(join(cwd, "saved", "notes.txt"), "not this one");
     await writeFile(join(cwd, "saved", "no name!.json"), "{}");
-    // What the relay says of it stands in lines of its own, as at `relay publish`.
+    // The relay's message stands in lines of its own, as at `relay publish`.
     await dev.waitFor(/no name!\.json is not published: .+\n {2}.+\n {2}type: must be /);
     await writeFile(join(cwd, "saved", "latin1.json"), Buffer.from('{"name":"José"}', "latin1"));
     await dev.waitFor(/latin1\.json is not published: it is not UTF-8/);

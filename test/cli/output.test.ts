@@ -1,4 +1,4 @@
-// What a terminal shows: nothing that was received may steer it.
+// Nothing that was received may steer a terminal.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fields, json, parseExact, printable, printableLines, printTable } from "../../cli/support/output.ts";

@@ -37,7 +37,7 @@ it("relay stats prints totals and the busy steps, of a key, a subscription or th
     totals: { accepted: 1, delivered: 1 },
   });
 
-  // What keys have counted is added up for the whole relay every ten seconds, and at a stop.
+  // The counts of keys are added up for the whole relay every ten seconds, and at a stop.
   await relay.stop();
   await using again = await startRelay({}, relay.dataDir);
   env.RELAY_URL = again.url;

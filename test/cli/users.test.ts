@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const run = (args: readonly string[], input = "", env: Record<string, string> = {}): Promise<Ran> =>
   runHere(args, { cwd: folder, input, env });
 
-/** What people do with accounts, the same way in both cases. */
+/** Does with accounts what people do, the same way in both cases. */
 async function story(name: string, env: Record<string, string>): Promise<void> {
   const added = await run(["users", "add", name, "--keys", "key_1"], "", env);
   expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining(`made the account ${name}`) as string });

@@ -131,19 +131,19 @@ function defaultText(field: Field, path: readonly string[]): string {
   const value = field.optional ? defaultOf(path) : undefined;
   if (value === undefined) return optionDefault(field);
   const written = JSON.stringify(value);
-  const told = field.default?.replaceAll("_", "");
-  if (told !== undefined && told !== written)
-    throw new Error(`${path.join(".")}: the docstring says ${told}, the default is ${written}`);
+  const stated = field.default?.replaceAll("_", "");
+  if (stated !== undefined && stated !== written)
+    throw new Error(`${path.join(".")}: the docstring says ${stated}, the default is ${written}`);
   return code(written, field.name);
 }
 
-/** What the docstring says of the default; numbers, texts and lists as code. */
-function optionDefault({ name, optional, default: told }: Field): string {
+/** Returns the default as the docstring says it; numbers, texts and lists as code. */
+function optionDefault({ name, optional, default: stated }: Field): string {
   if (!optional) return "required";
-  if (told === undefined) return "none";
-  const [, value = "", rest = ""] = /^([\d_]+|".*?"|\[.*?\]|\w+\(\))((?:,| \(| in ).*)?$/.exec(told) ?? [];
+  if (stated === undefined) return "none";
+  const [, value = "", rest = ""] = /^([\d_]+|".*?"|\[.*?\]|\w+\(\))((?:,| \(| in ).*)?$/.exec(stated) ?? [];
   return value === ""
-    ? told
+    ? stated
     : `${code(value.replaceAll(/(?<=\d)_(?=\d)/g, ""), name)}${rest.startsWith(" (") ? "" : rest}`;
 }
 
@@ -167,12 +167,12 @@ function jobs(source: string): string {
       const [text = "", ...parameters] = comment.split(/ ?@param options\./);
       const rows = parameters.map((parameter) => {
         const [, option = "", rest = ""] = /^(\w+) ?([\s\S]*)$/.exec(parameter) ?? [];
-        const told = documentation(rest);
-        const value = told.default?.replaceAll("\\/", "/");
+        const stated = documentation(rest);
+        const value = stated.default?.replaceAll("\\/", "/");
         return [
           `\`${option}\``,
-          optionDefault({ ...told, name: option, optional: true, type: "", default: value }),
-          told.text,
+          optionDefault({ ...stated, name: option, optional: true, type: "", default: value }),
+          stated.text,
         ];
       });
       return `### ${name}({ … })\n\n${documentation(text).text}\n\n${table(["Option", "Default", "Means"], rows)}`;

@@ -1,4 +1,4 @@
-// What each variable of the environment sets. Those that the relay reads are in config/environment.ts; a test compares the two.
+// Describes each variable of the environment. Those that the relay reads are in config/environment.ts; a test compares the two.
 
 /** Variable → its meaning, in the order of the page. */
 export const VARIABLES: Readonly<Record<string, string>> = {

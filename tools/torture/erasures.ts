@@ -18,7 +18,7 @@ export interface Erasures {
   ask(keyId: string, eventId?: string): Erasure;
   /** Of the event alone; undefined when nobody asked for it. */
   of(keyId: string, eventId: string): Erasure | undefined;
-  /** Whether somebody asked for an erasure of the event, or of its key. */
+  /** True when somebody asked for an erasure of the event, or of its key. */
   mayBeGone(keyId: string, eventId: string): boolean;
   /** Since when it is gone for certain; infinity when that is not known. */
   goneAt(event: Published, eventId: string): number;
@@ -51,7 +51,7 @@ export function openErasures(): Erasures {
   };
 }
 
-/** What was sent before the answer may be read so much after it. */
+/** A request that was sent before the answer may be read so much after it. */
 const LAG_MS = 1_000;
 
 export interface ErasedEvidence {
@@ -82,7 +82,7 @@ export function sentAfterErasure({ erasures, ledger, subjects, timeline }: Erase
 
 const REFS = /"ref\\*":\\*"(r\d+)/g;
 
-/** What of erased events is in a record, a line each. */
+/** Returns a line for each trace of an erased event in a record. */
 export function leftIn(
   { key, value }: { readonly key: string; readonly value: string },
   { erasures, ledger }: Pick<ErasedEvidence, "erasures" | "ledger">,

@@ -1,4 +1,4 @@
-// What may befall a relay. Each fault ends by itself: when it resolves, all is as before.
+// Defines the faults that may befall a relay. Each ends by itself: when it resolves, all is as before.
 import { existsSync } from "node:fs";
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -201,7 +201,7 @@ const redisFailover: Fault = {
 
 export interface Choice {
   readonly faults: readonly Fault[];
-  /** What cannot be done here, and why. */
+  /** Faults that cannot be made here, and why. */
   readonly missing: readonly string[];
 }
 

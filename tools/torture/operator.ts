@@ -6,7 +6,7 @@ import type { Kind, Publications } from "./publications.ts";
 import { sleep } from "./process.ts";
 import type { Receivers } from "./receivers.ts";
 import { accessToken, TIMEOUT_MS, type Relay } from "./relay.ts";
-import { LONGEST_OVERLAP_MS, told, type Subject } from "./subject.ts";
+import { LONGEST_OVERLAP_MS, noteSecret, type Subject } from "./subject.ts";
 
 export interface Operator {
   /** Makes a subscription, again and again until the answer is there. */
@@ -53,7 +53,7 @@ export interface OperatorOptions {
   readonly erasures: Erasures;
   /** Kinds that the subscriptions which come and go ask for. */
   readonly kinds: readonly Kind[];
-  /** Whether events of the key may be erased one by one. */
+  /** True when events of the key may be erased one by one. */
   readonly erasable: (keyId: string) => boolean;
   /** Rest between deeds, at most, ms. */
   readonly restMs: number;
@@ -118,7 +118,7 @@ export function openOperator(options: OperatorOptions): Operator {
     const answer = await ask("POST", path, { url, events: [subject.type] });
     if (answer?.status !== 201) return false;
     subject.id = String(answer.data["id"]);
-    told(subject, String(answer.data["secret"]), performance.now(), 0);
+    noteSecret(subject, String(answer.data["secret"]), performance.now(), 0);
     return true;
   }
 
@@ -136,7 +136,7 @@ export function openOperator(options: OperatorOptions): Operator {
 
   async function disable(subject: Subject): Promise<void> {
     const answer = await ask("PATCH", hook(subject), { status: "disabled" });
-    // What had begun may go on for as long as an attempt takes.
+    // An attempt that had begun may go on for as long as one takes.
     if (answer?.status === 200)
       subject.quiet.push({ from: performance.now() + TIMEOUT_MS, until: Number.POSITIVE_INFINITY, why: "disabled" });
   }
@@ -153,7 +153,7 @@ export function openOperator(options: OperatorOptions): Operator {
     const asked = performance.now();
     const answer = await ask("POST", hook(subject, "/rotate-secret"), { overlapSeconds });
     if (answer?.status !== 200) return;
-    told(subject, String(answer.data["secret"]), asked, performance.now() + overlapSeconds * 1_000);
+    noteSecret(subject, String(answer.data["secret"]), asked, performance.now() + overlapSeconds * 1_000);
   }
 
   async function replay(): Promise<void> {
@@ -225,7 +225,7 @@ export function openOperator(options: OperatorOptions): Operator {
       for (let tries = 0; tries < TRIES; tries++) {
         const made = receivers.add(keyId, type, stable, apart);
         if (await create(made)) return made;
-        // It may be there all the same, and nobody was told its secret: the next one has a path of its own.
+        // It may be there all the same, and nobody knows its secret: the next one has a path of its own.
         made.stable = false;
         await sleep(50);
       }

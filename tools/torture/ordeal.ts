@@ -33,9 +33,9 @@ export interface OrdealOptions {
   readonly without?: readonly string[];
   /** Subscriptions of the kind of event that goes to very many. @default 60 */
   readonly wide?: number;
-  /** What starts a relay. @default the command of this checkout */
+  /** The command that starts a relay. @default the command of this checkout */
   readonly command?: readonly string[];
-  /** Whether all receivers but one hang for a while at the end. @default true */
+  /** True when all receivers but one hang for a while at the end. @default true */
   readonly hostile?: boolean;
   readonly say: (text: string) => void;
   /** Ends the torture before its time; the verdict comes all the same. */
@@ -51,7 +51,7 @@ export interface Ordeal extends Verdict {
   readonly missing: readonly string[];
   readonly accepted: number;
   readonly refused: Readonly<Record<string, number>>;
-  /** What was done to subscriptions meanwhile. */
+  /** Changes of subscriptions meanwhile. */
   readonly managed: Readonly<Record<string, number>>;
   readonly requests: number;
   /** Middle wait of an event for a receiver that is well, ms: while nothing disturbed it, and while all others hung. */

@@ -1,4 +1,4 @@
-// What is published under torture: single events, arrays and NDJSON, small and large, under ids of the publisher's own,
+// Makes the publications of a torture: single events, arrays and NDJSON, small and large, under ids of the publisher's own,
 // under an Idempotency-Key, or under neither.
 import type { Random } from "./random.ts";
 
@@ -41,7 +41,7 @@ export interface Publications {
   any(): Publication;
   /** One small event. */
   one(kind: Kind): Publication;
-  /** What may be asked for again after an unknown outcome without making a second event; undefined when nothing may. */
+  /** The request that may be repeated after an unknown outcome without making a second event; undefined when none may. */
   again(publication: Publication): Publication | undefined;
 }
 

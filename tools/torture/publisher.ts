@@ -1,4 +1,4 @@
-// A publisher with a ledger: what it asked for, and what it was told.
+// Publishes, and keeps a ledger of the requests and their answers.
 import { Agent, request } from "undici";
 import type { Erasures } from "./erasures.ts";
 import type { Random } from "./random.ts";
@@ -84,7 +84,7 @@ export function startPublisher(options: PublisherOptions): Publisher {
       if (answer.statusCode === 409 && text.includes("has been erased") && events.some(mayBeGone)) return true;
       if (NEVER.has(answer.statusCode))
         wrong.push(`${events[0]?.ref} was answered ${answer.statusCode}: ${text.slice(0, 300)}`);
-      // Told so, it must be so; but an earlier asking may have left it open.
+      // By that answer it must be so; but an earlier asking may have left it open.
       if (/nothing was (stored|accepted)/i.test(text))
         for (const [i, event] of events.entries()) event.open = before[i] === true;
     } catch {

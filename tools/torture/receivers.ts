@@ -8,7 +8,7 @@ import type { Random } from "./random.ts";
 import { TIMEOUT_MS } from "./relay.ts";
 import { makeSubject, MOODS, signatureFault, type Entry, type Mood, type Subject } from "./subject.ts";
 
-/** What should not have happened, unless a fault of that time excuses it. */
+/** An event that should not have happened, unless a fault of that time excuses it. */
 export interface Doubt {
   readonly text: string;
   /** Ms of `performance.now()`. */
@@ -25,7 +25,7 @@ export interface Receivers extends AsyncDisposable {
   readonly subjects: readonly Subject[];
   /** A receiver for a subscription that is about to be made; its URL is `<origin>/s/<number>`. @param apart at an origin of its own */
   add(keyId: string, type: string, stable: boolean, apart?: boolean): Subject;
-  /** What no honest relay sends, a line each. */
+  /** A line for each request that no honest relay sends. */
   readonly wrong: string[];
   readonly doubts: readonly Doubt[];
   requests(): number;
@@ -35,7 +35,7 @@ export interface Receivers extends AsyncDisposable {
 }
 
 const SLOW_MS = 900;
-/** What was sent before a promise may be read so much after it. */
+/** A request that was sent before a promise may be read so much after it. */
 const LAG_MS = 1_000;
 /** A request may have been signed so long before it is read. */
 export const SIGNED_BEFORE_MS = TIMEOUT_MS + LAG_MS;

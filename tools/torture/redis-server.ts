@@ -13,7 +13,7 @@ export interface RedisServer {
   begin(): Promise<void>;
   kill(): Promise<void>;
   signal(name: "SIGSTOP" | "SIGCONT"): void;
-  /** Nothing goes through any more, and nobody is told. */
+  /** Nothing goes through any more, and nobody learns of it. */
   hole(): void;
   /** Resets every connection; what was swallowed is gone with them. */
   drop(): void;

@@ -50,7 +50,7 @@ export async function openRedis(folder: string): Promise<TorturedRedis> {
   };
 }
 
-/** A master that is away for so long is replaced. */
+/** A master that cannot be reached for so long is replaced. */
 const DOWN_MS = 1_000;
 /** Sentinels begin no second failover within twice this. */
 const FAILOVER_MS = 1_500;
@@ -60,7 +60,7 @@ const CALM_MS = 600_000;
 const PATIENCE_MS = 15_000;
 /** A sentinel on a machine that stood still believes nothing of what it sees for half a minute. */
 const WHOLE_MS = 60_000;
-/** So long may one that was named master be a replica, before it is told. */
+/** So long may one that was named master be a replica, before it learns of it. */
 const NAMED_MS = 2_000;
 
 /**

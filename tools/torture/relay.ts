@@ -40,7 +40,7 @@ export interface Relay {
   readonly config: string;
   /** Resolves when it listens, at once when it does already. */
   start(): Promise<void>;
-  /** True from the time it listens until it is killed or told to stop. */
+  /** True from the time it listens until it is killed or asked to stop. */
   up(): boolean;
   pid(): number;
   signal(name: NodeJS.Signals): void;
@@ -99,7 +99,7 @@ export default relay.defineRelay({
       if (made.alive() && made.said().includes("listening at")) break;
       made.signal("SIGKILL");
       await made.gone;
-      // A disk that is full or a store that is away for a moment is no end: a supervisor would start it again.
+      // A disk that is full or a store that cannot be reached for a moment is no end: a supervisor would start it again.
       if (tries >= 40) throw new Error(`${name} does not start:\n${made.said()}`);
       await sleep(250);
     }

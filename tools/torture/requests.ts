@@ -1,4 +1,4 @@
-// What must hold of the requests that the receivers saw: none twice without an interruption, none before its time, none
+// Checks the requests that the receivers saw: none twice without an interruption, none before its time, none
 // later than its policy and the faults of that time explain.
 import { RETRY, TIMEOUT_MS } from "./relay.ts";
 import type { Subject } from "./subject.ts";
@@ -19,7 +19,7 @@ export interface SeenIn {
   readonly failing: Subject;
 }
 
-/** What ends a process, and with it the attempts that it has under way. */
+/** Faults that end a process, and with it the attempts that it has under way. */
 export const ENDS = new Set(["SIGKILL", "SIGTERM", "SIGKILL at fsync"]);
 /** Who stood still, or was cut off, may go on with what it began before. */
 export const FREEZES = new Set([

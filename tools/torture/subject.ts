@@ -18,7 +18,7 @@ export const MOODS: readonly Mood[] = [
   "wild",
 ];
 
-/** What one receiver knows of one event. */
+/** One receiver's record of one event. */
 export interface Entry {
   /** Of the body, the same each time. */
   readonly sha: string;
@@ -53,7 +53,7 @@ export interface Subject {
   /** How likely it is hostile when moods change; 0 for one that never changes. */
   moody: number;
   readonly secrets: Secret[];
-  /** A making or a rotation was asked for and not answered: there may be a secret that nobody was told. */
+  /** A making or a rotation was asked for and not answered: there may be a secret that nobody knows. */
   untold: boolean;
   /** When nothing may be sent to it: from the answer that promised so until it was asked for again. */
   readonly quiet: { readonly from: number; until: number; readonly why: string }[];
@@ -66,7 +66,7 @@ export function makeSubject(number: number, keyId: string, type: string, stable:
 }
 
 /** Named by an answer: its newest secret, when it was asked for, and when those before it end. */
-export function told(subject: Subject, secret: string, asked: number, othersUntil: number): void {
+export function noteSecret(subject: Subject, secret: string, asked: number, othersUntil: number): void {
   const now = performance.now();
   for (const old of subject.secrets) {
     old.until = Math.min(old.until, othersUntil);
@@ -86,7 +86,7 @@ interface SignatureFault {
   readonly rotated?: Secret["rotated"];
 }
 
-/** What is wrong with a signature; nothing when it is in order or nobody can tell. */
+/** Returns the fault of a signature; nothing when it is in order or nobody can tell. */
 export function signatureFault(
   { secrets, untold }: Subject,
   body: Uint8Array,

@@ -1,4 +1,4 @@
-// What befell the relay, and when: by this an oracle tells a promise that was broken from one that a fault excuses.
+// Keeps which fault befell the relay, and when: by this an oracle tells a promise that was broken from one that a fault excuses.
 
 /** A stretch of time, ms of `performance.now()`. */
 export interface Span {
@@ -27,7 +27,7 @@ export interface Timeline {
 export const STALL = "stall of the observer";
 const TICK_MS = 50;
 const STALLED_MS = 300;
-/** What is read from a socket may have been sent so much earlier. */
+/** A request that is read from a socket may have been sent so much earlier. */
 const LAG_MS = 1_000;
 
 /** Watches its own event loop, too: a busy machine must not look like a late relay. */

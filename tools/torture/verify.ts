@@ -1,4 +1,4 @@
-// Whether the relay kept its word: its records against the publisher's ledger and the receivers' books.
+// Checks that the relay kept its word: its records against the publisher's ledger and the receivers' books.
 import { createHash } from "node:crypto";
 import { loadConfig } from "../../config/load.ts";
 import { processEnvironment } from "../../cli/support/environment.ts";
@@ -79,7 +79,7 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   let overdue = 0;
 
   /**
-   * A process that begins after the clock was set back cannot know how long ago a rotation was: it gives the overlap anew,
+   * A process that begins after the clock was set back cannot know how long ago a rotation was: it gives the whole overlap again,
    * from the first delivery that it signs on, and no longer. Where several nodes share a storage, each has its own first one.
    */
   function overlapsAnew(rotated: NonNullable<Doubt["rotated"]>, at: number): boolean {
@@ -96,7 +96,7 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
 
   function delivery(event: RelayEvent, one: Delivery | undefined, sub: string): void {
     const where = `${event.id} at ${byId.get(sub)?.number ?? sub}`;
-    // What waits for a subscription that was deleted is cancelled when its line is met next: nothing is to be sent.
+    // A delivery to a subscription that was deleted is cancelled when its line is met next: nothing is to be sent.
     const waits = one === undefined || one.status === "pending";
     if (waits && byId.get(sub)?.quiet.some(({ why }) => why === "deleted") === true) return;
     if (one === undefined || one.status === "pending") {
