@@ -3,15 +3,13 @@ import { systemReason } from "../../core/lib/system-error.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { bad, exitCode, line, type Finding } from "../check/finding.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, loadFor, type Options } from "../support/command.ts";
+import { type Command, CONFIG_OPTIONS, type Given, JSON_OPTION, loadFor } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
 import { DIGEST_KEY, digests, effective } from "../support/reload.ts";
 import { atEnd } from "../support/signals.ts";
 
-const URL_OPTION: Options = {
-  "--url <url>": "also connect to it as a delivery would (with --machine); may be repeated",
-};
+const URL_OPTION = { "--url <url>": "also connect to it as a delivery would (with --machine); may be repeated" };
 
 const check: Command = {
   usage: "check",
@@ -117,36 +115,34 @@ async function checkStored(plan: Plan, given: Given, io: CliEnvironment): Promis
   if (unreadable === 1) own.push("1 item cannot be read: the log line above names it");
   else if (unreadable !== 0) own.push(`${unreadable} items cannot be read: the log lines above name them`);
   const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
-  const report = { ...found, faults };
-  const good = report.faults.length === 0;
-  if (given.flag("json")) io.print(json({ ok: good, ...report }));
+  const ok = faults.length === 0;
+  if (given.flag("json")) io.print(json({ ok, ...found, faults }));
   else {
-    const rows = Object.entries(report.records).filter(([, count]) => count > 0);
-    io.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
-    const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
+    const counted = (counts: object) => Object.entries(counts).filter(([, count]) => count > 0);
+    const [records, ends] = [counted(found.records), counted(found.deliveries)];
+    io.print(records.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], records));
     if (ends.length > 0) io.print(printTable(["deliveries", "count"], ends));
-    for (const { key, message } of report.faults) io.say(`relay: ${printable(`${key} ${message}`)}`);
-    if (report.more > 0) io.say(`relay: and ${report.more} more`);
+    for (const { key, message } of faults) io.say(`relay: ${printable(`${key} ${message}`)}`);
+    if (found.more > 0) io.say(`relay: and ${found.more} more`);
   }
-  return good ? EX_OK : EX_DATAERR;
+  return ok ? EX_OK : EX_DATAERR;
 }
 
 function summary(plan: Plan, file: string | undefined): string {
   const names = (plugins: readonly { readonly name: string }[]): string => plugins.map(({ name }) => name).join(", ");
-  return fields([
-    ["config", `${file ?? "built in"}: in order`],
-    ["data", plan.dataDir],
-    ["server", `${plan.server.tls ? "https" : "http"}://${plan.server.host}:${plan.server.port}`],
-    ["storage", plan.storage.name],
-    ["sources", names(plan.sources) || "none"],
-    [
-      "transports",
-      plan.transports.map(({ name, about }) => (about === undefined ? name : `${name} (${about})`)).join(", "),
-    ],
-    ["auth", plan.auth.name],
-    ["transforms", Object.keys(plan.transforms).join(", ") || undefined],
-    ["jobs", plan.jobs.map(({ name, schedule }) => `${name} (${schedule})`).join(", ") || "none"],
-  ]);
+  const { server, transports, transforms, jobs } = plan;
+  const lines = {
+    config: `${file ?? "built in"}: in order`,
+    data: plan.dataDir,
+    server: `${server.tls ? "https" : "http"}://${server.host}:${server.port}`,
+    storage: plan.storage.name,
+    sources: names(plan.sources) || "none",
+    transports: transports.map(({ name, about }) => (about === undefined ? name : `${name} (${about})`)).join(", "),
+    auth: plan.auth.name,
+    transforms: Object.keys(transforms).join(", ") || undefined,
+    jobs: jobs.map(({ name, schedule }) => `${name} (${schedule})`).join(", ") || "none",
+  };
+  return fields(Object.entries(lines));
 }
 
 export const commands: readonly Command[] = [check, doctor];

@@ -25,17 +25,6 @@ export interface ApiAnswer {
   readonly durability?: string;
 }
 
-export interface Api {
-  readonly base: string;
-  /**
-   * Waits as long as a 429 asks for and tries again, unless `--no-wait` is given.
-   * @throws ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals
-   */
-  ask(method: string, path: string, body?: unknown): Promise<ApiAnswer>;
-  /** The body of an answer that may have no end. @throws ExitError as `ask` does */
-  follow(path: string, type: StreamType, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
-}
-
 type StreamType = "text/event-stream" | "application/x-ndjson";
 
 /** The token that a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
@@ -59,21 +48,14 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
   const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, io));
   let token: string | undefined = await sign();
   if (!/^[\x21-\x7e]+$/.test(token)) throw usage("the token must be visible ASCII text without spaces");
-  if (base.startsWith("http:") && !isLoopbackHost(new URL(base).hostname)) {
+  if (base.startsWith("http:") && !isLoopbackHost(new URL(base).hostname))
     io.say(`relay: the token goes to ${base} unencrypted`);
-  }
   const next = async (): Promise<string> => {
     const first = token;
     token = undefined;
     return first ?? (await sign());
   };
-  const patient = given.flag("no-wait") ? <T>(ask: () => Promise<T>): Promise<T> => ask() : patiently(io);
-  const relay = { base, clock: io.clock };
-  return {
-    base,
-    ask: (method, path, body) => patient(async () => request(relay, await next(), method, path, body)),
-    follow: (path, type, signal) => patient(async () => follow(relay, await next(), path, type, signal)),
-  };
+  return new Api(base, next, io, given.flag("no-wait") ? 0 : MOST_WAITS);
 }
 
 /** Where a relay with this plan listens, seen from this machine. */
@@ -104,52 +86,92 @@ async function localToken(plan: Plan, right: Right, io: CliEnvironment): Promise
 const ANSWER_MS = 45_000;
 /** More than any answer of a relay, bytes. */
 const LONGEST = 64 * 1_048_576;
+/** Times that one request is tried again after a 429. */
+const MOST_WAITS = 10;
+/** A longer wait is for the caller to decide, seconds: the limits ask for a minute at most, a suspension for more. */
+const LONGEST_WAIT_S = 60;
 
-interface Relay {
+/**
+ * Asks one relay, and waits as long as a 429 asks for: nothing was done by such a request. Every method rejects with an
+ * ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals.
+ */
+export class Api {
   readonly base: string;
-  readonly clock: Clock;
-}
+  readonly #token: () => Promise<string>;
+  readonly #io: CliEnvironment;
+  readonly #waits: number;
 
-async function request(relay: Relay, token: string, method: string, path: string, body: unknown): Promise<ApiAnswer> {
-  const headers = { accept: "application/json", ...(body !== undefined && { "content-type": "application/json" }) };
-  const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
-  return answered(relay, async (signal) => {
-    const answer = await send(relay.base + path, token, {
-      method,
-      headers,
-      signal,
-      ...(text !== undefined && { body: text }),
+  constructor(base: string, token: () => Promise<string>, io: CliEnvironment, waits: number) {
+    this.base = base;
+    this.#token = token;
+    this.#io = io;
+    this.#waits = waits;
+  }
+
+  async ask(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+    const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+    const headers = { accept: "application/json", ...(text !== undefined && { "content-type": "application/json" }) };
+    const request = { method, headers, ...(text !== undefined && { body: text }) };
+    return this.#answered(path, request, async (answer) => {
+      if (answer.status === 204) return { status: 204, data: undefined };
+      const { data, meta = {} } = parse(await this.#textOf(answer)) as {
+        data?: unknown;
+        meta?: Pick<ApiAnswer, "nextCursor" | "searchedTo" | "warnings">;
+      };
+      if (data === undefined) throw this.#foreign();
+      const durability = answer.headers.get("relay-durability") ?? undefined;
+      const { nextCursor, searchedTo, warnings } = meta;
+      return { status: answer.status, data, durability, nextCursor, searchedTo, warnings };
     });
-    const parsed = parse(await textOf(answer.body, relay));
-    if (!answer.ok) throw problem(answer.status, parsed, answer.headers.get("retry-after"));
-    if (answer.status === 204) return { status: 204, data: undefined };
-    const { data, meta } = parsed as {
-      data?: unknown;
-      meta?: Pick<ApiAnswer, "nextCursor" | "searchedTo" | "warnings">;
-    };
-    if (data === undefined) throw foreign(relay);
-    const durability = answer.headers.get("relay-durability") ?? undefined;
-    const { nextCursor, searchedTo, warnings } = meta ?? {};
-    return { status: answer.status, data, durability, nextCursor, searchedTo, warnings };
-  });
-}
+  }
 
-async function follow(
-  relay: Relay,
-  token: string,
-  path: string,
-  type: StreamType,
-  ends: AbortSignal,
-): Promise<ReadableStream<Uint8Array>> {
-  return answered(relay, async (late) => {
-    const signal = AbortSignal.any([ends, late]);
-    const answer = await send(relay.base + path, token, { headers: { accept: `${type}, */*` }, signal });
-    const { status, headers, body } = answer;
-    if (status !== 200) throw problem(status, parse(await textOf(body, relay)), headers.get("retry-after"));
-    if (body !== null && headers.get("content-type")?.startsWith(type) === true) return body;
-    await body?.cancel();
-    throw foreign(relay);
-  });
+  /** Resolves to the body of an answer that may have no end. */
+  async follow(path: string, type: StreamType, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    return this.#answered(path, { headers: { accept: `${type}, */*` }, signal }, async ({ status, body, headers }) => {
+      if (status === 200 && body !== null && headers.get("content-type")?.startsWith(type) === true) return body;
+      await body?.cancel();
+      throw this.#foreign();
+    });
+  }
+
+  async #answered<T>(path: string, request: RequestInit, read: (answer: Response) => Promise<T>): Promise<T> {
+    for (let waits = 0; ; waits++) {
+      const token = await this.#token();
+      try {
+        return await withDeadline(this.#io.clock, ANSWER_MS, async (late) => {
+          const signal = request.signal ? AbortSignal.any([request.signal, late]) : late;
+          const answer = await send(this.base + path, token, { ...request, signal });
+          if (answer.ok) return read(answer);
+          throw problem(answer.status, parse(await this.#textOf(answer)), answer.headers.get("retry-after"));
+        });
+      } catch (error) {
+        if (!(error instanceof ExitError)) {
+          const why = `no answer from ${this.base}: ${networkReason(error)}. Is the relay running? (relay start)`;
+          throw new ExitError(EX_UNAVAILABLE, why, { cause: error });
+        }
+        const seconds = error instanceof RefusedError && error.status === 429 ? error.retryAfter : undefined;
+        if (seconds === undefined || seconds > LONGEST_WAIT_S || waits === this.#waits) throw error;
+        const title = printable((error as RefusedError).title);
+        this.#io.say(`relay: ${title}; trying again in ${seconds} s (--no-wait gives up at once)`);
+        await waitFor(this.#io.clock, seconds * 1_000);
+      }
+    }
+  }
+
+  async #textOf({ body }: Response): Promise<string> {
+    const parts: Uint8Array[] = [];
+    let length = 0;
+    for await (const part of body ?? []) {
+      length += part.length;
+      if (length > LONGEST) throw new ExitError(EX_UNAVAILABLE, `${this.base} answers more than a relay does`);
+      parts.push(part);
+    }
+    return Buffer.concat(parts).toString("utf8");
+  }
+
+  #foreign(): ExitError {
+    return new ExitError(EX_UNAVAILABLE, `${this.base} answers, but it is no relay`);
+  }
 }
 
 /** @throws what the network throws; a status is no error */
@@ -165,30 +187,6 @@ async function send(url: string, token: string, { headers, ...request }: Request
   });
 }
 
-/** @throws ExitError 69 when the answer does not come, or not in time */
-async function answered<T>({ base, clock }: Relay, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  try {
-    return await withDeadline(clock, ANSWER_MS, ask);
-  } catch (error) {
-    if (error instanceof ExitError) throw error;
-    const why = `no answer from ${base}: ${networkReason(error)}. Is the relay running? (relay start)`;
-    throw new ExitError(EX_UNAVAILABLE, why, { cause: error });
-  }
-}
-
-const foreign = ({ base }: Relay): ExitError => new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
-
-async function textOf(body: ReadableStream<Uint8Array> | null, { base }: Relay): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of body ?? []) {
-    length += part.length;
-    if (length > LONGEST) throw new ExitError(EX_UNAVAILABLE, `${base} answers more than a relay does`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString("utf8");
-}
-
 function parse(text: string): object {
   try {
     const value = parseExact(text);
@@ -196,29 +194,6 @@ function parse(text: string): object {
   } catch {
     return {};
   }
-}
-
-/** Times that one request is tried again after a 429. */
-const MOST_WAITS = 10;
-/** A longer wait is for the caller to decide, seconds: the limits ask for a minute at most, a suspension for more. */
-const LONGEST_WAIT_S = 60;
-
-/** Repeats what was refused with 429 after the time that the answer names. Nothing was done by such a request. */
-function patiently({ clock, say }: CliEnvironment): <T>(ask: () => Promise<T>) => Promise<T> {
-  return async (ask) => {
-    for (let waits = 0; ; waits++) {
-      try {
-        return await ask();
-      } catch (error) {
-        const seconds = error instanceof RefusedError && error.status === 429 ? error.retryAfter : undefined;
-        if (seconds === undefined || seconds > LONGEST_WAIT_S || waits === MOST_WAITS) throw error;
-        say(
-          `relay: ${printable((error as RefusedError).title)}; trying again in ${seconds} s (--no-wait gives up at once)`,
-        );
-        await waitFor(clock, seconds * 1_000);
-      }
-    }
-  };
 }
 
 /** The relay refused a request. */
@@ -241,22 +216,11 @@ export const isRefusal = (error: ExitError): boolean =>
 
 /** A problem answer as one readable error: title, detail, every field. */
 function problem(status: number, body: object, retryAfter: string | null): RefusedError {
-  const {
-    title = "the relay refused",
-    detail,
-    code,
-    errors,
-  } = body as {
-    title?: string;
-    detail?: string;
-    code?: string;
-    errors?: readonly FieldError[];
-  };
+  const { title = "the relay refused", detail, code, errors } = body as Readonly<Record<string, string | undefined>>;
   const lines = [`${title} (${status}${code === undefined ? "" : ` ${code}`})`];
   if (detail !== undefined) lines.push(`  ${detail}`);
-  for (const { path, message } of Array.isArray(errors) ? (errors as readonly FieldError[]) : []) {
+  for (const { path, message } of Array.isArray(errors) ? (errors as readonly FieldError[]) : [])
     lines.push(`  ${path === "" ? "" : `${path}: `}${message}`);
-  }
   if (retryAfter !== null) lines.push(`  Try again in ${retryAfter} s.`);
   return new RefusedError(status, title, lines.join("\n"), retryAfter);
 }

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ends, refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand, type Running } from "../support/command.ts";
 
@@ -28,11 +29,7 @@ it("a relay with threads in its config starts as one node, and warns of them", a
     /"level":"warn".*"msg":"threads are gone; run several nodes on a local Redis, see docs\/nodes\.md"/,
   );
   await relay.waitFor(/listening at/);
-  const checked = await runHere(["check"], { cwd: folder });
-  expect(checked).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining("warning: threads: threads are gone; run"),
-  });
+  expect(await runHere(["check"], { cwd: folder })).toMatchObject(ends(0, "warning: threads: threads are gone; run"));
 });
 
 describe("a relay, from its first start on", () => {
@@ -58,9 +55,7 @@ describe("a relay, from its first start on", () => {
   });
 
   it("keeps its folder: another one there is refused with 75, and it goes on", async () => {
-    const second = await runCommand(["start", "--port", "0"], { cwd: home });
-    expect(second).toMatchObject({ code: 75, stdout: "" });
-    expect(second.stderr).toContain("another process");
+    expect(await runCommand(["start", "--port", "0"], { cwd: home })).toMatchObject(refused(75, "another process"));
     expect((await runHere(["check", "--data"], { cwd: home })).code).toBe(75);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     const published = await runHere(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: home });
@@ -111,8 +106,7 @@ describe("a relay, from its first start on", () => {
   it("makes no master key for a storage that belongs to one: it could open nothing", async () => {
     const file = join(home, "data", "keys", "master");
     rmSync(file);
-    const refused = await runHere(["start", "--port", "0"], { cwd: home });
-    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining(`put ${file} back`) });
+    expect(await runHere(["start", "--port", "0"], { cwd: home })).toMatchObject(ends(78, `put ${file} back`));
     expect(existsSync(file)).toBe(false);
   });
 });
@@ -123,11 +117,10 @@ describe("relay start", () => {
     const damage = async (from: number, to: number): Promise<void> => {
       const bytes = readFileSync(file);
       writeFileSync(file, bytes.fill(0x5a, from, to));
-      const refused = await runHere(["start", "--port", "0"], { cwd: folder });
-      expect(refused).toMatchObject({ code: 65, stdout: "" });
-      expect(refused.stderr).toContain(file);
-      expect(refused.stderr).toContain("restore a backup");
-      expect(refused.stderr).not.toMatch(/malformed|is not a database|\bat \w+ \(/);
+      const ran = await runHere(["start", "--port", "0"], { cwd: folder });
+      expect(ran).toMatchObject(refused(65, file));
+      expect(ran.stderr).toContain("restore a backup");
+      expect(ran.stderr).not.toMatch(/malformed|is not a database|\bat \w+ \(/);
     };
     expect((await runHere(["users", "add", "ada"], { cwd: folder })).code).toBe(0);
     await damage(4_096, 16_384);
@@ -144,28 +137,26 @@ describe("relay start", () => {
     await new Promise((resolve) => void server.once("listening", resolve));
     try {
       const { port } = server.address() as AddressInfo;
-      const refused = await runHere(["start", "--port", String(port)], { cwd: folder });
-      expect(refused).toMatchObject({ code: 69, stdout: "" });
-      expect(refused.stderr).toContain(`127.0.0.1:${port}: another process listens there`);
+      expect(await runHere(["start", "--port", String(port)], { cwd: folder })).toMatchObject(
+        refused(69, `127.0.0.1:${port}: another process listens there`),
+      );
     } finally {
       await new Promise((resolve) => void server.close(resolve));
     }
   });
 
   it("says why an address cannot be listened on", async () => {
-    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } });
-    expect(refused).toMatchObject({
-      code: 69,
-      stderr: expect.stringContaining("it is not an address of this machine"),
-    });
+    expect(
+      await runHere(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } }),
+    ).toMatchObject(ends(69, "it is not an address of this machine"));
   });
 
   it.each(["0.0.0.0 ", " ", "not a host", "http://127.0.0.1", "127.0.0.1:8080"])(
     "refuses a host that is none (%j) instead of listening elsewhere",
     async (host) => {
-      const refused = await runHere(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
-      expect(refused).toMatchObject({ code: 78, stdout: "", stderr: expect.stringContaining(`"path":"RELAY_HOST"`) });
-      expect(refused.stderr).not.toContain("listhen");
+      const ran = await runHere(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
+      expect(ran).toMatchObject(refused(78, `"path":"RELAY_HOST"`));
+      expect(ran.stderr).not.toContain("listhen");
     },
   );
 
@@ -201,24 +192,23 @@ describe("relay start", () => {
   });
 
   it("is not what relay check --data does: without a data folder that ends with 69 and makes none", async () => {
-    const checked = await runHere(["check", "--data"], { cwd: folder });
-    expect(checked).toMatchObject({ code: 69, stdout: "" });
-    expect(checked.stderr).toContain(`there is no data folder ${join(folder, "data")}`);
+    expect(await runHere(["check", "--data"], { cwd: folder })).toMatchObject(
+      refused(69, `there is no data folder ${join(folder, "data")}`),
+    );
     expect(readdirSync(folder)).toEqual([]);
   });
 
   it("refuses a config whose top-level await never ends, where the process would end without a word", async () => {
     writeFileSync(join(folder, "relay.config.ts"), "await new Promise(() => {});\nexport default {};");
-    const refused = await runCommand(["check"], { cwd: folder });
-    expect(refused).toMatchObject({ code: 78, stdout: "" });
-    expect(refused.stderr).toContain("top-level await waits for something that never comes");
+    expect(await runCommand(["check"], { cwd: folder })).toMatchObject(
+      refused(78, "top-level await waits for something that never comes"),
+    );
   });
 
   it("refuses a wrong config with 78 before it makes anything", async () => {
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
-    expect(refused).toMatchObject({ code: 78, stdout: "" });
-    expect(refused.stderr).toContain(`"path":"RELAY_PORT"`);
-    expect(refused.stderr).toContain(`"path":"RELAY_MASTER_KEY"`);
+    const ran = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
+    expect(ran).toMatchObject(refused(78, `"path":"RELAY_PORT"`));
+    expect(ran.stderr).toContain(`"path":"RELAY_MASTER_KEY"`);
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
@@ -237,17 +227,17 @@ export default { server: { port: 0 }, ${key} };`,
     ["source", "sources: [broken]", `setup: () => ({ start() { throw new Error("cannot begin"); }, stop() {} })`, 78],
   ])("names a %s plug-in that cannot start, as no fault of the relay (%s, %s)", async (kind, key, body, code) => {
     failing(kind, key, body);
-    const refused = await runHere(["start"], { cwd: folder });
-    expect(refused.code).toBe(code);
-    expect(refused.stderr).toContain(`the ${kind} plug-in my-plugin cannot start: `);
-    expect(refused.stderr).not.toMatch(/fault of relay|\n +at /);
+    const ran = await runHere(["start"], { cwd: folder });
+    expect(ran.code).toBe(code);
+    expect(ran.stderr).toContain(`the ${kind} plug-in my-plugin cannot start: `);
+    expect(ran.stderr).not.toMatch(/fault of relay|\n +at /);
   });
 
   it("shows where a plug-in threw at the log level debug", async () => {
     failing("storage", "storage: broken", `setup() { throw new Error("no folder is given"); }`);
     const env = { RELAY_LOG_LEVEL: "debug" };
-    const refused = await runHere(["start"], { cwd: folder, env });
-    expect(refused.stderr).toMatch(/Error: no folder is given\\n +at .*relay\.config\.ts/);
+    const ran = await runHere(["start"], { cwd: folder, env });
+    expect(ran.stderr).toMatch(/Error: no folder is given\\n +at .*relay\.config\.ts/);
     const checked = await runHere(["check", "--data"], { cwd: folder, env });
     expect(checked.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
   });
@@ -262,8 +252,8 @@ export default { server: { port: 0 }, ${key} };`,
   }, 60_000);
 
   it("writes one JSON object a line where stderr is no terminal", async () => {
-    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
-    expect(lines(refused.stderr)).toMatchObject([
+    const ran = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
+    expect(lines(ran.stderr)).toMatchObject([
       { level: "error", path: "RELAY_PORT", msg: "a problem of the config" },
       { level: "error", exitCode: 78, msg: "cannot start" },
     ]);
@@ -278,8 +268,7 @@ export default { server: { port: 0 }, ${key} };`,
   it("refuses two http() sources as a mistake of the config", async () => {
     const text = `import { http } from "relaybox"; export default { server: { port: 0 }, sources: [http(), http()] };`;
     writeFileSync(join(folder, "relay.config.ts"), text);
-    const refused = await runHere(["start"], { cwd: folder });
-    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining("sources[1]") });
+    expect(await runHere(["start"], { cwd: folder })).toMatchObject(ends(78, "sources[1]"));
   });
 
   it("ends at once at a second signal", async () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { startCommand, type Running } from "../support/command.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
@@ -99,11 +100,13 @@ describe("relay tail", () => {
 
   it("says at once what it cannot do", async () => {
     expect((await run("tail")).code).toBe(64);
-    const refused = await runHere(["tail", "--key", "key_1", "--token", "nonsense"], { cwd: folder });
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toContain("401");
-    const nobody = await runHere(["tail", "--key", "key_1", "--url", "http://127.0.0.1:9"], { cwd: folder });
-    expect(nobody).toMatchObject({ code: 69, stdout: "" });
+    expect(await runHere(["tail", "--key", "key_1", "--token", "nonsense"], { cwd: folder })).toMatchObject(
+      refused(1, "401"),
+    );
+    expect(await runHere(["tail", "--key", "key_1", "--url", "http://127.0.0.1:9"], { cwd: folder })).toMatchObject({
+      code: 69,
+      stdout: "",
+    });
   });
 });
 
@@ -126,8 +129,8 @@ describe("relay status", () => {
   });
 
   it("is told where no relay answers, with 69", async () => {
-    const nobody = await runHere(["status", "--url", "http://127.0.0.1:9"], { cwd: folder });
-    expect(nobody).toMatchObject({ code: 69, stdout: "" });
-    expect(nobody.stderr).toContain("relay start");
+    expect(await runHere(["status", "--url", "http://127.0.0.1:9"], { cwd: folder })).toMatchObject(
+      refused(69, "relay start"),
+    );
   });
 });

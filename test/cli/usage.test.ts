@@ -4,6 +4,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { runCommand } from "../support/command.ts";
 
@@ -32,8 +33,7 @@ describe("the command line", () => {
       "dev",
     ])
       expect(asked.stdout).toContain(`\n  ${name}`);
-    expect(nothing).toMatchObject({ code: 64, stdout: "" });
-    expect(nothing.stderr).toContain("relay <command>");
+    expect(nothing).toMatchObject(refused(64, "relay <command>"));
   });
 
   it.skipIf(!existsSync("/dev/full"))("says 69 and why when its output finds no room", () => {

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { ends, refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { startCommand } from "../support/command.ts";
 import type { Ran } from "../support/command.ts";
@@ -18,23 +19,23 @@ const run = (args: readonly string[], input = "", env: Record<string, string> = 
 /** Does with accounts what people do, the same way in both cases. */
 async function story(name: string, env: Record<string, string>): Promise<void> {
   const added = await run(["users", "add", name, "--keys", "key_1"], "", env);
-  expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining(`made the account ${name}`) as string });
+  expect(added).toMatchObject(ends(0, `made the account ${name}`));
   expect(added.stdout.trim()).toMatch(/^\S{24}$/);
   expect((await run(["users", "add", name], "", env)).code).toBe(1);
   expect((await run(["users", "add", `${name}2`, "--password", "-"], "short\n", env)).code).toBe(64);
   const listed = JSON.parse((await run(["users", "list", "--json"], "", env)).stdout) as { username: string }[];
   expect(listed.find((one) => one.username === name)).toMatchObject({ keys: ["key_1"], totp: false });
   expect((await run(["users", "totp", name], "", env)).stdout).toMatch(/^otpauth:\/\/totp\//);
-  const given = await run(["users", "reset", name, "--password", "-"], "a long enough password\n", env);
-  expect(given).toMatchObject({ code: 0, stdout: "" });
+  expect(await run(["users", "reset", name, "--password", "-"], "a long enough password\n", env)).toMatchObject({
+    code: 0,
+    stdout: "",
+  });
   expect((await run(["users", "remove", name], "", env)).code).toBe(0);
   expect((await run(["users", "remove", name], "", env)).code).toBe(1);
 }
 
 it("makes no data folder for a look into one that is not there", async () => {
-  const listed = await run(["users", "list"]);
-  expect(listed).toMatchObject({ code: 69, stdout: "" });
-  expect(listed.stderr).toContain(`there is no data folder ${join(folder, "data")}`);
+  expect(await run(["users", "list"])).toMatchObject(refused(69, `there is no data folder ${join(folder, "data")}`));
   expect(existsSync(join(folder, "data"))).toBe(false);
 });
 
