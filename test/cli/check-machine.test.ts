@@ -1,9 +1,8 @@
-// relay check --machine: each look seen to pass and to fail, as a process and piece by piece.
+// relay check --machine: each check seen to pass and to fail, as a process and piece by piece.
 import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,41 +10,41 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { exitCode, type Finding } from "../../cli/check/finding.ts";
 import { checkCertificates, checkFiles } from "../../cli/check/machine.ts";
 import { makeAuthority } from "../../cli/support/certificates.ts";
 import { resolvePlan } from "../../config/validate.ts";
-import { refused } from "../support/command-stage.ts";
+import { refused, urlOf } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand } from "../support/command.ts";
+import { testFolders } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { freePort } from "../../tools/free-port.ts";
 import { startRedis } from "../support/redis.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
-const base = mkdtempSync(join(tmpdir(), "relay-check-machine-"));
-afterAll(() => rmSync(base, { recursive: true }));
+const newFolder = testFolders();
 let folder: string;
 let port: number;
 beforeEach(async () => {
-  folder = mkdtempSync(join(base, "case-"));
+  folder = newFolder();
   port = await freePort();
 });
 
 /** Writes the config, in a new folder where there is one already: this process reads a file once. */
 function config(body: string): void {
-  if (existsSync(join(folder, "relay.config.ts"))) folder = mkdtempSync(join(base, "case-"));
+  if (existsSync(join(folder, "relay.config.ts"))) folder = newFolder();
   writeFileSync(
     join(folder, "relay.config.ts"),
     `import { redis } from "relaybox"; void redis; export default { server: { port: ${port} }, ${body} };`,
   );
 }
 
-async function look(args: readonly string[] = [], env: Record<string, string> = {}) {
+/** Runs the command, and reads its findings. */
+async function inspect(args: readonly string[] = [], env: Record<string, string> = {}) {
   const { code, stdout, stderr } = await runHere(["check", "--machine", "--json", ...args], { cwd: folder, env });
   expect(stderr).toBe("");
   const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Finding[] };
@@ -53,11 +52,19 @@ async function look(args: readonly string[] = [], env: Record<string, string> = 
   return { code, findings, of: (check: string) => findings.filter((one) => one.check === check) };
 }
 
+/** Starts a relay in the folder, and ends it afterwards. */
+async function onceStarted(meanwhile: (url: string) => Promise<void> = async () => undefined): Promise<void> {
+  await using relay = startCommand(["start"], { cwd: folder });
+  await meanwhile(await urlOf(relay));
+  relay.kill("SIGTERM");
+  await relay.ended;
+}
+
 const plan = (config: object) => resolvePlan(config, { configDir: folder, cwd: folder, settings: {} });
 
 describe("relay check --machine", () => {
   it("finds nothing bad before the first start, and makes nothing", async () => {
-    const found = await look();
+    const found = await inspect();
     expect(found.findings.filter(({ state }) => state === "bad")).toEqual([]);
     expect(found.code).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
@@ -76,7 +83,7 @@ describe("relay check --machine", () => {
 
   it("tells every problem of the config, and ends with 78", async () => {
     config("retries: 1, delivery: { concurrency: -1 }");
-    const { code, of } = await look();
+    const { code, of } = await inspect();
     expect(code).toBe(78);
     expect(await runHere(["check", "--machine"], { cwd: folder })).toMatchObject(refused(78, "delivery.concurrency: "));
     expect(of("config").map(({ found }) => found.split(":")[0])).toEqual(["delivery.concurrency", "retries"]);
@@ -84,44 +91,41 @@ describe("relay check --machine", () => {
 
   it("finds keys that others may read, a folder that others may write to, and a key that is gone", async () => {
     config("");
-    await using relay = startCommand(["start"], { cwd: folder });
-    await relay.waitFor(/listening at/);
-    const during = await look();
-    expect(during.code).toBe(0);
-    expect(during.of("address")[0]?.found).toContain("is taken, and a relay runs here");
-    // From a folder that was never started nobody can say whose relay that is.
-    const other = mkdtempSync(join(base, "other-"));
-    const elsewhere = await runHere(["check", "--machine"], { cwd: other, env: { RELAY_PORT: String(port) } });
-    expect(elsewhere).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining(`a relay listens on 127.0.0.1:${port}`),
+    await onceStarted(async () => {
+      const during = await inspect();
+      expect(during.code).toBe(0);
+      expect(during.of("address")[0]?.found).toContain("is taken, and a relay runs here");
+      expect(during.of("storage")[0]?.found).toContain("a relay has it open");
+      // From a folder that was never started nobody can say whose relay that is.
+      const elsewhere = { cwd: newFolder(), env: { RELAY_PORT: String(port) } };
+      const stdout = expect.stringContaining(`a relay listens on 127.0.0.1:${port}`);
+      expect(await runHere(["check", "--machine"], elsewhere)).toMatchObject({ code: 0, stdout });
     });
-    expect(during.of("storage")[0]?.found).toContain("a relay has it open");
-    relay.kill("SIGTERM");
-    await relay.ended;
-    expect((await look()).of("master key")).toMatchObject([{ state: "good" }]);
+    expect((await inspect()).of("master key")).toMatchObject([{ state: "good" }]);
     const data = join(folder, "data");
     chmodSync(join(data, "keys", "master"), 0o644);
     chmodSync(data, 0o777);
-    const after = await look();
+    const after = await inspect();
     expect(after.code).toBe(78);
     expect(after.of("modes").map(({ todo }) => todo)).toEqual([
       `chmod 700 ${data}`,
       `chmod 600 ${join(data, "keys", "master")}`,
     ]);
     writeFileSync(join(data, "keys", "master"), Buffer.alloc(32, 9).toString("base64"));
-    expect((await look()).of("master key")).toMatchObject([
+    expect((await inspect()).of("master key")).toMatchObject([
       { state: "bad", found: "is another than the one of this storage" },
     ]);
     rmSync(join(data, "keys", "master"));
-    expect((await look()).of("master key")).toMatchObject([{ state: "bad", todo: expect.stringContaining("backup") }]);
+    expect((await inspect()).of("master key")).toMatchObject([
+      { state: "bad", todo: expect.stringContaining("backup") },
+    ]);
   });
 
-  it("does not judge keys that it may not look at", async () => {
+  it("does not judge keys that it may not read", async () => {
     config("");
     mkdirSync(join(folder, "data"), { mode: 0o700 });
     symlinkSync("keys", join(folder, "data", "keys"));
-    expect((await look()).of("modes")).toMatchObject([
+    expect((await inspect()).of("modes")).toMatchObject([
       { state: "warn", found: expect.stringContaining(`${join(folder, "data", "keys")} cannot be looked at`) },
     ]);
   });
@@ -131,32 +135,21 @@ describe("relay check --machine", () => {
     const file = (name: string): string => join(folder, "data", "keys", name);
     const other = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
     const state = async (env: Record<string, string> = {}) => {
-      const { of, code } = await look([], env);
+      const { of, code } = await inspect([], env);
       const [one, ...more] = of("master key");
       expect(more).toEqual([]);
       return { ...one, code };
     };
-    {
-      await using relay = startCommand(["start"], { cwd: folder });
-      await relay.waitFor(/listening at/);
-      relay.kill("SIGTERM");
-      await relay.ended;
-    }
+    await onceStarted();
     const first = readFileSync(file("master"), "utf8").trim();
     expect(await state()).toEqual({ check: "master key", state: "good", found: "is the one of this storage", code: 0 });
-    expect(await state({ RELAY_MASTER_KEY: first, RELAY_MASTER_KEY_OLDER: other(7) })).toMatchObject({
-      state: "good",
-      found: expect.stringContaining("1 more may open what is sealed"),
-    });
-    expect(await state({ RELAY_MASTER_KEY: other(7), RELAY_MASTER_KEY_OLDER: `${other(8)},${first}` })).toMatchObject({
-      state: "warn",
-      code: 0,
-    });
-    expect(await state({ RELAY_MASTER_KEY: other(7), RELAY_MASTER_KEY_OLDER: other(8) })).toMatchObject({
-      state: "bad",
-      found: "is another than the one of this storage, and so is the older one",
-      code: 78,
-    });
+    const under = (key: string, older?: string) =>
+      state({ RELAY_MASTER_KEY: key, ...(older !== undefined && { RELAY_MASTER_KEY_OLDER: older }) });
+    const more = expect.stringContaining("1 more may open what is sealed");
+    expect(await under(first, other(7))).toMatchObject({ state: "good", found: more });
+    expect(await under(other(7), `${other(8)},${first}`)).toMatchObject({ state: "warn", code: 0 });
+    const unlike = "is another than the one of this storage, and so is the older one";
+    expect(await under(other(7), other(8))).toMatchObject({ state: "bad", found: unlike, code: 78 });
 
     writeFileSync(file("master.next"), `${other(7)}\n`, { mode: 0o600 });
     expect(await state()).toMatchObject({
@@ -168,29 +161,22 @@ describe("relay check --machine", () => {
     writeFileSync(file("master.next"), "no key");
     expect(await state()).toMatchObject({ state: "bad", found: expect.stringContaining("master.next is damaged") });
     writeFileSync(file("master.next"), `${other(7)}\n`);
-    // It looks, and changes nothing.
+    // It reads, and changes nothing.
     expect(readdirSync(join(folder, "data", "keys")).toSorted()).toEqual([
       "master",
       "master.next",
       "publish-token",
       "signing",
     ]);
-    {
-      await using relay = startCommand(["start"], { cwd: folder });
-      const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
+    await onceStarted(async (url) => {
       const rekeyed = await runHere(["secrets", "rekey"], { cwd: folder, env: { RELAY_URL: url } });
       expect(rekeyed.code, rekeyed.stderr).toBe(0);
       // There is no subscription here. A relay that still seals by the old key answers the same: what it names is its own key.
       expect(rekeyed.stdout).toBe("0 subscriptions sealed again; all is sealed by the relay's present master key\n");
-      relay.kill("SIGTERM");
-      await relay.ended;
-    }
-    expect(await state()).toMatchObject({ state: "good", found: expect.stringContaining("1 that it replaced") });
-    expect(await state({ RELAY_MASTER_KEY: first })).toMatchObject({
-      state: "bad",
-      found: expect.stringContaining("has been replaced"),
-      code: 78,
     });
+    expect(await state()).toMatchObject({ state: "good", found: expect.stringContaining("1 that it replaced") });
+    const replaced = expect.stringContaining("has been replaced");
+    expect(await under(first)).toMatchObject({ state: "bad", found: replaced, code: 78 });
     rmSync(file("master.old"));
     expect(await state()).toMatchObject({ state: "good", found: "is the one of this storage" });
   });
@@ -199,7 +185,7 @@ describe("relay check --machine", () => {
     config("");
     writeFileSync(join(folder, "plain"), "");
     for (const dir of ["plain", "plain/data"]) {
-      const found = await look(["--data-dir", dir]);
+      const found = await inspect(["--data-dir", dir]);
       expect(found.of("folder"), dir).toMatchObject([{ state: "bad", todo: expect.stringContaining("0700") }]);
       expect(found.code).toBe(78);
     }
@@ -210,11 +196,11 @@ describe("relay check --machine", () => {
     const server = createServer((_, response) => response.writeHead(404).end());
     await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
     try {
-      expect((await look()).of("address")).toMatchObject([
+      expect((await inspect()).of("address")).toMatchObject([
         { state: "bad", found: expect.stringContaining("something else listens there") },
       ]);
       config(`server: { host: "192.0.2.1", port: ${port} }`);
-      expect((await look()).of("address")).toMatchObject([
+      expect((await inspect()).of("address")).toMatchObject([
         { state: "bad", found: expect.stringContaining("EADDRNOTAVAIL") },
       ]);
     } finally {
@@ -229,14 +215,8 @@ describe("relay check --machine", () => {
     const dead = await freePort();
     const allow = `guard: { allow: ["127.0.0.1:*"]`;
     config(`${allow}, ca: "./ca.pem" }`);
-    const reached = await look([
-      "--url",
-      receiver.url("/a"),
-      "--url",
-      `https://127.0.0.1:${dead}/`,
-      "--url",
-      "http://plain.example.com/",
-    ]);
+    const urls = [receiver.url("/a"), `https://127.0.0.1:${dead}/`, "http://plain.example.com/"];
+    const reached = await inspect(urls.flatMap((url) => ["--url", url]));
     expect(reached.code).toBe(69);
     expect(reached.of("url").map(({ state }) => state)).toEqual(["good", "bad", "bad"]);
     expect(reached.of("url")[0]?.found).toMatch(/127\.0\.0\.1 answers in \d+ ms, certificate until 20\d\d-/);
@@ -244,13 +224,13 @@ describe("relay check --machine", () => {
     expect(reached.of("guard.ca")).toMatchObject([{ state: "good" }]);
     expect(receiver.requests).toEqual([]);
     config(`${allow} }`);
-    const untrusted = await look(["--url", receiver.url("/a")]);
+    const untrusted = await inspect(["--url", receiver.url("/a")]);
     expect(untrusted.of("url")).toMatchObject([
       { state: "bad", found: expect.stringContaining("tls: "), todo: expect.stringContaining("guard.ca") },
     ]);
   });
 
-  it("looks at Redis: its settings, its clock, and whether it is there", { timeout: 240_000 }, async ({ skip }) => {
+  it("checks Redis: its settings, its clock, and whether it is there", { timeout: 240_000 }, async ({ skip }) => {
     const missing = needs("redis");
     skip(missing !== undefined, missing);
     const keys = {
@@ -260,7 +240,7 @@ describe("relay check --machine", () => {
     };
     await using redis = await startRedis({ config: { appendonly: "yes", appendfsync: "everysec" } });
     config(`storage: redis({ url: "${redis.url}" })`);
-    const weak = await look([], keys);
+    const weak = await inspect([], keys);
     expect(weak.code).toBe(0);
     expect(weak.of("storage").some(({ state, todo }) => state === "warn" && todo?.includes("appendfsync"))).toBe(true);
     expect(weak.of("clock").at(-1)).toMatchObject({
@@ -268,10 +248,10 @@ describe("relay check --machine", () => {
       found: expect.stringContaining("the storage's clock"),
     });
     await redis.command("CONFIG", "SET", "appendfsync", "always");
-    expect((await look([], keys)).of("storage")).toMatchObject([{ state: "good", found: "redis: fsync" }]);
+    expect((await inspect([], keys)).of("storage")).toMatchObject([{ state: "good", found: "redis: fsync" }]);
     await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     await redis.command("CONFIG", "SET", "maxmemory", "100mb");
-    const evicting = await look([], keys);
+    const evicting = await inspect([], keys);
     expect(evicting.code).toBe(78);
     expect(evicting.of("storage")[0]?.found).toContain("noeviction");
     await redis.kill();
@@ -296,7 +276,7 @@ describe("relay doctor", () => {
 });
 
 describe("relay check", () => {
-  it("looks at nothing but the config where it is not asked to, and not at records at the same time", async () => {
+  it("reads nothing but the config where it is not asked to, and not at records at the same time", async () => {
     config("guard: {}");
     writeFileSync(join(folder, "data"), "no folder");
     const { code, stdout } = await runHere(["check", "--json"], { cwd: folder });
@@ -308,7 +288,7 @@ describe("relay check", () => {
   });
 });
 
-describe("a look", () => {
+describe("a check", () => {
   const now = Date.now();
 
   it("at open files asks for what a full house needs", () => {

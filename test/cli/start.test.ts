@@ -1,18 +1,19 @@
 // relay start as a process: what it says, how it refuses, how it stops.
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ends, refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
-import { runCommand, startCommand, type Running } from "../support/command.ts";
+import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
+import { testFolders } from "../support/folder.ts";
 
-const base = mkdtempSync(join(tmpdir(), "relay-start-"));
-afterAll(() => rmSync(base, { recursive: true }));
+const newFolder = testFolders();
 let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(base, "case-"))));
+beforeEach(() => (folder = newFolder()));
+const run = (words: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
+  runHere(words.split(" "), { cwd: folder, env });
 
 type Line = Readonly<Record<string, unknown>>;
 const lines = (text: string): Line[] =>
@@ -29,12 +30,12 @@ it("a relay with threads in its config starts as one node, and warns of them", a
     /"level":"warn".*"msg":"threads are gone; run several nodes on a local Redis, see docs\/nodes\.md"/,
   );
   await relay.waitFor(/listening at/);
-  expect(await runHere(["check"], { cwd: folder })).toMatchObject(ends(0, "warning: threads: threads are gone; run"));
+  expect(await run("check")).toMatchObject(ends(0, "warning: threads: threads are gone; run"));
 });
 
 describe("a relay, from its first start on", () => {
   // One folder for all of this, in order.
-  const home = mkdtempSync(join(base, "life-"));
+  const home = newFolder();
   let relay: Running;
   let url: string;
   const start = async (): Promise<void> => {
@@ -117,14 +118,14 @@ describe("relay start", () => {
     const damage = async (from: number, to: number): Promise<void> => {
       const bytes = readFileSync(file);
       writeFileSync(file, bytes.fill(0x5a, from, to));
-      const ran = await runHere(["start", "--port", "0"], { cwd: folder });
+      const ran = await run("start --port 0");
       expect(ran).toMatchObject(refused(65, file));
       expect(ran.stderr).toContain("restore a backup");
       expect(ran.stderr).not.toMatch(/malformed|is not a database|\bat \w+ \(/);
     };
-    expect((await runHere(["users", "add", "ada"], { cwd: folder })).code).toBe(0);
+    expect((await run("users add ada")).code).toBe(0);
     await damage(4_096, 16_384);
-    expect(JSON.parse((await runHere(["check", "--machine", "--json"], { cwd: folder })).stdout)).toMatchObject({
+    expect(JSON.parse((await run("check --machine --json")).stdout)).toMatchObject({
       findings: expect.arrayContaining([
         expect.objectContaining({ check: "storage", todo: "set it up as the message says" }),
       ]),
@@ -137,7 +138,7 @@ describe("relay start", () => {
     await new Promise((resolve) => void server.once("listening", resolve));
     try {
       const { port } = server.address() as AddressInfo;
-      expect(await runHere(["start", "--port", String(port)], { cwd: folder })).toMatchObject(
+      expect(await run(`start --port ${port}`)).toMatchObject(
         refused(69, `127.0.0.1:${port}: another process listens there`),
       );
     } finally {
@@ -146,15 +147,15 @@ describe("relay start", () => {
   });
 
   it("says why an address cannot be listened on", async () => {
-    expect(
-      await runHere(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } }),
-    ).toMatchObject(ends(69, "it is not an address of this machine"));
+    expect(await run("start", { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" })).toMatchObject(
+      ends(69, "it is not an address of this machine"),
+    );
   });
 
   it.each(["0.0.0.0 ", " ", "not a host", "http://127.0.0.1", "127.0.0.1:8080"])(
     "refuses a host that is none (%j) instead of listening elsewhere",
     async (host) => {
-      const ran = await runHere(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
+      const ran = await run("start --port 0", { RELAY_HOST: host });
       expect(ran).toMatchObject(refused(78, `"path":"RELAY_HOST"`));
       expect(ran.stderr).not.toContain("listhen");
     },
@@ -192,9 +193,7 @@ describe("relay start", () => {
   });
 
   it("is not what relay check --data does: without a data folder that ends with 69 and makes none", async () => {
-    expect(await runHere(["check", "--data"], { cwd: folder })).toMatchObject(
-      refused(69, `there is no data folder ${join(folder, "data")}`),
-    );
+    expect(await run("check --data")).toMatchObject(refused(69, `there is no data folder ${join(folder, "data")}`));
     expect(readdirSync(folder)).toEqual([]);
   });
 
@@ -212,12 +211,10 @@ describe("relay start", () => {
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
+  const config = (text: string): void => writeFileSync(join(folder, "relay.config.ts"), text);
   const failing = (kind: string, key: string, body: string): void =>
-    writeFileSync(
-      join(folder, "relay.config.ts"),
-      `const broken = { kind: "${kind}", name: "my-plugin", ${body} };
-export default { server: { port: 0 }, ${key} };`,
-    );
+    config(`const broken = { kind: "${kind}", name: "my-plugin", ${body} };
+export default { server: { port: 0 }, ${key} };`);
 
   it.each([
     ["storage", "storage: broken", `setup() { throw new TypeError("x is not a function"); }`, 78],
@@ -227,7 +224,7 @@ export default { server: { port: 0 }, ${key} };`,
     ["source", "sources: [broken]", `setup: () => ({ start() { throw new Error("cannot begin"); }, stop() {} })`, 78],
   ])("names a %s plug-in that cannot start, as no fault of the relay (%s, %s)", async (kind, key, body, code) => {
     failing(kind, key, body);
-    const ran = await runHere(["start"], { cwd: folder });
+    const ran = await run("start");
     expect(ran.code).toBe(code);
     expect(ran.stderr).toContain(`the ${kind} plug-in my-plugin cannot start: `);
     expect(ran.stderr).not.toMatch(/fault of relay|\n +at /);
@@ -236,23 +233,20 @@ export default { server: { port: 0 }, ${key} };`,
   it("shows where a plug-in threw at the log level debug", async () => {
     failing("storage", "storage: broken", `setup() { throw new Error("no folder is given"); }`);
     const env = { RELAY_LOG_LEVEL: "debug" };
-    const ran = await runHere(["start"], { cwd: folder, env });
+    const ran = await run("start", env);
     expect(ran.stderr).toMatch(/Error: no folder is given\\n +at .*relay\.config\.ts/);
-    const checked = await runHere(["check", "--data"], { cwd: folder, env });
+    const checked = await run("check --data", env);
     expect(checked.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
   });
 
   it("ends though a plug-in that failed has left something running", async () => {
-    failing(
-      "storage",
-      "storage: broken",
-      `setup() { setInterval(() => {}, 1_000); throw new Error("no folder is given"); }`,
-    );
+    const body = `setup() { setInterval(() => {}, 1_000); throw new Error("no folder is given"); }`;
+    failing("storage", "storage: broken", body);
     expect(await runCommand(["start"], { cwd: folder })).toMatchObject({ code: 78 });
   }, 60_000);
 
   it("writes one JSON object a line where stderr is no terminal", async () => {
-    const ran = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
+    const ran = await run("start", { RELAY_PORT: "x" });
     expect(lines(ran.stderr)).toMatchObject([
       { level: "error", path: "RELAY_PORT", msg: "a problem of the config" },
       { level: "error", exitCode: 78, msg: "cannot start" },
@@ -268,7 +262,7 @@ export default { server: { port: 0 }, ${key} };`,
   it("refuses two http() sources as a mistake of the config", async () => {
     const text = `import { http } from "relaybox"; export default { server: { port: 0 }, sources: [http(), http()] };`;
     writeFileSync(join(folder, "relay.config.ts"), text);
-    expect(await runHere(["start"], { cwd: folder })).toMatchObject(ends(78, "sources[1]"));
+    expect(await run("start")).toMatchObject(ends(78, "sources[1]"));
   });
 
   it("ends at once at a second signal", async () => {

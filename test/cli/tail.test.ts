@@ -1,42 +1,28 @@
 // relay tail and relay status against a running relay.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { refused } from "../support/command-stage.ts";
-import { runHere } from "../support/command-here.ts";
+import { CommandStage, refused } from "../support/command-stage.ts";
 import { startCommand, type Running } from "../support/command.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { freePort } from "../../tools/free-port.ts";
 
-let folder: string;
+const port = await freePort();
+const stage = new CommandStage(`server: { port: ${port}, shutdownMs: 2000 },
+  guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" }, limits: { "*": false }, retry: { firstDelayMs: 10, factor: 1 }`);
+const { folder, run } = stage;
 let relay: Running;
 let receiver: Receiver;
-let url: string;
-const start = async (): Promise<void> => {
-  relay = startCommand(["start"], { cwd: folder });
-  url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
-};
-
+const url = `http://127.0.0.1:${port}`;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "relay-tail-"));
   receiver = await startReceiver();
-  writeFileSync(join(folder, "ca.pem"), receiver.ca);
-  const port = await freePort();
-  writeFileSync(
-    join(folder, "relay.config.ts"),
-    `export default { server: { port: ${port}, shutdownMs: 2000 }, guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" }, limits: { "*": false }, retry: { firstDelayMs: 10, factor: 1 } };`,
-  );
-  await start();
+  stage.write("ca.pem", receiver.ca);
+  relay = await stage.start();
 });
 afterAll(async () => {
   await relay[Symbol.asyncDispose]();
   await receiver.close();
-  rmSync(folder, { recursive: true });
 });
-const run = (...args: string[]) => runHere(args, { cwd: folder });
 const publish = async (id: string, key = "key_1") => {
-  expect((await run("publish", "a:b", "--key", key, "--id", id)).code).toBe(0);
+  expect((await run(`publish a:b --key ${key} --id ${id}`)).code).toBe(0);
 };
 
 describe("relay tail", () => {
@@ -46,17 +32,8 @@ describe("relay tail", () => {
     await people.waitFor(/following key_1/);
     await programs.waitFor(/following key_1/);
     receiver.answer([500]);
-    const made = await run(
-      "subscriptions",
-      "create",
-      receiver.url("/tail"),
-      "--key",
-      "key_1",
-      "--events",
-      "*",
-      "--json",
-    );
-    const { id } = JSON.parse(made.stdout) as { id: string };
+    const create = `subscriptions create ${receiver.url("/tail")} --key key_1 --events *`;
+    const { id } = await stage.json<{ id: string }>(create);
     await publish("other", "key_2");
     await publish("one");
     const read = await people.ended;
@@ -90,7 +67,7 @@ describe("relay tail", () => {
     relay.kill("SIGTERM");
     await relay.ended;
     await tail.waitFor(/went away/);
-    await start();
+    relay = await stage.start();
     await tail.waitFor(/it is back/);
     await publish("three");
     await tail.waitFor(/"eventId":"three".*"status":"delivered"/);
@@ -100,10 +77,8 @@ describe("relay tail", () => {
 
   it("says at once what it cannot do", async () => {
     expect((await run("tail")).code).toBe(64);
-    expect(await runHere(["tail", "--key", "key_1", "--token", "nonsense"], { cwd: folder })).toMatchObject(
-      refused(1, "401"),
-    );
-    expect(await runHere(["tail", "--key", "key_1", "--url", "http://127.0.0.1:9"], { cwd: folder })).toMatchObject({
+    expect(await run("tail --key key_1 --token nonsense")).toMatchObject(refused(1, "401"));
+    expect(await run("tail --key key_1 --url http://127.0.0.1:9")).toMatchObject({
       code: 69,
       stdout: "",
     });
@@ -119,7 +94,7 @@ describe("relay status", () => {
     expect(people.stdout).toMatch(/^storage +sqlite, fsync, .*bytes [\d.]+ (Ki)?B/m);
     expect(people.stdout).toMatch(/^backlog +0 waiting, 0 leased, 0 under way here$/m);
     expect(people.stdout).not.toContain("[object");
-    const { stdout } = await run("status", "--json");
+    const { stdout } = await run("status --json");
     expect(JSON.parse(stdout)).toMatchObject({
       node: { state: "running", pid: relay.pid, node: process.version },
       parts: { relay: { ready: true }, storage: { ready: true }, auth: { ready: true } },
@@ -129,8 +104,6 @@ describe("relay status", () => {
   });
 
   it("is told where no relay answers, with 69", async () => {
-    expect(await runHere(["status", "--url", "http://127.0.0.1:9"], { cwd: folder })).toMatchObject(
-      refused(69, "relay start"),
-    );
+    expect(await run("status --url http://127.0.0.1:9")).toMatchObject(refused(69, "relay start"));
   });
 });

@@ -41,6 +41,11 @@ export class CommandStage {
     return name;
   }
 
+  /** Runs a command line with this on its stdin. */
+  piped(input: string, words: string, ...more: readonly string[]): Promise<Ran> {
+    return runHere([...words.split(" "), ...more], { cwd: this.folder, env: this.env, input });
+  }
+
   /** Runs a command line with `--json`, which must succeed, and resolves to what it prints. */
   async json<T>(words: string, ...more: readonly string[]): Promise<T> {
     const { code, stdout, stderr } = await this.run(words, ...more, "--json");
