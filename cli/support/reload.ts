@@ -16,31 +16,20 @@ import type { StartedBy } from "./transform-processes.ts";
 /** A plan without secrets, with plug-ins by their names. Durations and paths are those in force. */
 type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
-const SHOWN = [
-  ...([
-    "dataDir",
-    "server",
-    "events",
-    "eventTypes",
-    "retry",
-    "delivery",
-    "guard",
-    "limits",
-    "abuse",
-    "stepUp",
-  ] as const),
-  ...(["health", "signature", "transformLimits", "subscriptions", "intake", "log", "gateway", "jobs"] as const),
-  "dashboard",
-] as const;
+const SHOWN = (
+  "dataDir server events eventTypes retry delivery guard limits abuse stepUp health signature transforms transformLimits " +
+  "observers subscriptions intake log gateway jobs dashboard storage sources transports auth"
+).split(" ") as readonly (keyof Plan)[];
 
 export function effective(plan: Plan): Effective {
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
-  return {
-    ...(Object.fromEntries(SHOWN.map((name) => [name, plan[name]])) as Pick<Plan, (typeof SHOWN)[number]>),
-    ...{ transforms: Object.keys(plan.transforms), observers: names(plan.observers) },
-    ...{ storage: plan.storage.name, sources: names(plan.sources) },
-    ...{ transports: names(plan.transports), auth: plan.auth.name },
+  const { transforms, observers, storage, sources, transports, auth } = plan;
+  const named = {
+    ...{ transforms: Object.keys(transforms), observers: names(observers), storage: storage.name },
+    ...{ sources: names(sources), transports: names(transports), auth: auth.name },
   };
+  const all = { ...plan, ...named };
+  return Object.fromEntries(SHOWN.map((name) => [name, all[name]])) as Effective;
 }
 
 /** Parts of a plan that may change while the relay runs. */

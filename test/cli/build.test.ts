@@ -1,6 +1,5 @@
 // `relay build`: the executable is made once, and then used as on a machine without Node.
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -8,6 +7,8 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bundle } from "../../cli/package/bundle.ts";
+import { ends, urlOf } from "../support/command-stage.ts";
+import { startCommand } from "../support/command.ts";
 import { needs } from "../support/needs.ts";
 import { until } from "../support/until.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -87,33 +88,15 @@ const inFolder = async (name: string): Promise<string> => {
   return made;
 };
 
-interface Running {
-  readonly url: string;
-  readonly pid: number;
-  /** Resolves to exit code and signal. */
-  stop(): Promise<unknown[]>;
-}
-
 /** Starts it and waits until it listens. */
-async function start(cwd: string, ...args: readonly string[]): Promise<Running> {
-  const child = spawn(relay, ["start", ...args], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
-  const ended = once(child, "exit");
-  let said = "";
-  let url: string | undefined;
-  for await (const part of child.stderr.setEncoding("utf8")) {
-    said += String(part);
-    url = /listening at (http[^\s"]+)["\n]/.exec(said)?.[1];
-    if (url !== undefined) break;
-  }
-  if (url === undefined) throw new Error(said);
-  return {
-    url,
-    pid: child.pid ?? 0,
-    stop: () => {
-      child.kill("SIGTERM");
-      return ended;
-    },
+async function start(cwd: string) {
+  const running = startCommand(["start"], { program: relay, cwd, env });
+  const url = await urlOf(running);
+  const stop = async () => {
+    running.kill("SIGTERM");
+    return (await running.ended).code;
   };
+  return { url, pid: running.pid, stop };
 }
 const text = async (url: string): Promise<string> => (await fetch(url)).text();
 
@@ -168,7 +151,7 @@ describe("the executable", () => {
     expect(await publish("built:in")).toBe(202);
     expect(await publish("not:named")).toBe(400);
     expect((await stat(join(cwd, "data/relay.db"))).size).toBeGreaterThan(0);
-    expect(await stop()).toEqual([0, null]);
+    expect(await stop()).toBe(0);
   });
 
   it("gives its first answer after the work of twelve starts of Node at most, and rests in 60 MB of its own", async ({
@@ -181,10 +164,8 @@ describe("the executable", () => {
     const enough = (): boolean => Math.min(...works) / (nodes.toSorted((a, b) => a - b)[nodes.length >> 1] ?? 0) <= 12;
     for (let i = 0; i < 3 && !enough(); i++) {
       // How fast this machine is now, as it is shared with other tests and other people: a Node with nothing to do.
-      const { stdout } = await run(process.execPath, [
-        "-p",
-        "const { user, system } = process.cpuUsage(); user + system",
-      ]);
+      const idle = "const { user, system } = process.cpuUsage(); user + system";
+      const { stdout } = await run(process.execPath, ["-p", idle]);
       nodes.push(Number(stdout) / 1_000);
       const { url, pid, stop } = await start(cwd);
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
@@ -228,18 +209,10 @@ describe("the executable", () => {
   it("writes the packages of plug-ins that are the examples of the repository", async () => {
     const cwd = await inFolder("plugin");
     await run(relay, ["init", "--plugin", "source"], { cwd, env });
-    expect((await readdir(join(cwd, "my-source"))).sort()).toEqual([
-      ".gitignore",
-      "README.md",
-      "package.json",
-      "src",
-      "test",
-      "tsconfig.build.json",
-      "tsconfig.json",
-    ]);
-    expect(await readFile(join(cwd, "my-source/src/index.ts"), "utf8")).toBe(
-      await readFile(join(root, "examples/plugin-source/src/index.ts"), "utf8"),
-    );
+    const files = [".gitignore", "README.md", "package.json", "src", "test", "tsconfig.build.json", "tsconfig.json"];
+    expect((await readdir(join(cwd, "my-source"))).sort()).toEqual(files);
+    const example = await readFile(join(root, "examples/plugin-source/src/index.ts"), "utf8");
+    expect(await readFile(join(cwd, "my-source/src/index.ts"), "utf8")).toBe(example);
   });
 
   it("shows the main job by itself", async () => {
@@ -280,7 +253,7 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     await stop();
   });
 
-  it("starts with an outside config of brokers, whose clients are inside it, and says that they are away", async () => {
+  it("starts with an outside config of brokers, whose clients are inside it, and says that they cannot be reached", async () => {
     const cwd = await inFolder("brokers");
     const port = await freePort();
     await writeFile(
@@ -313,10 +286,10 @@ export default defineRelay({
     const parts = ["source:amqp", "source:kafka", "source:nats", "source:postgres", "source:redisStream"];
     const all = [...parts, "transport:amqp:rabbit", "transport:kafka:kafka", "transport:nats:bus"];
     await until(async () => {
-      const told = await text(`${url}/readyz`);
-      return all.every((part) => told.includes(`"${part}":{"ready":false`));
+      const said = await text(`${url}/readyz`);
+      return all.every((part) => said.includes(`"${part}":{"ready":false`));
     });
-    expect(await stop()).toEqual([0, null]);
+    expect(await stop()).toBe(0);
   });
 
   it("does not pretend to be able to build another", async () => {
@@ -329,12 +302,8 @@ describe("relay build", () => {
     const cwd = await inFolder("broken");
     await writeFile(join(cwd, "relay.config.ts"), `import x from "nowhere-to-be-found";\nexport default x;\n`);
     const args = [join(tree, "cli/relay.mjs"), "build", "--config", "relay.config.ts", "--out", "out/relay"];
-    const failed = (await run(process.execPath, args, { cwd }).catch((error: unknown) => error)) as {
-      code: number;
-      stderr: string;
-    };
-    expect(failed.code).toBe(78);
-    expect(failed.stderr).toContain("nowhere-to-be-found");
+    const failed: unknown = await run(process.execPath, args, { cwd }).catch((error: unknown) => error);
+    expect(failed).toMatchObject(ends(78, "nowhere-to-be-found"));
     expect(await readdir(cwd)).toEqual(["relay.config.ts"]);
   });
 });

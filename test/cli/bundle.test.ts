@@ -5,7 +5,7 @@ import { rolldown } from "rolldown";
 import { expect, it } from "vitest";
 import { bundle } from "../../cli/package/bundle.ts";
 import { optionalLibraries } from "../../cli/package/optional-libraries.ts";
-import { missing } from "../../cli/package/pieces.ts";
+import { inlined, missing } from "../../cli/package/pieces.ts";
 import { testFolder } from "../support/folder.ts";
 
 it("a package gives its file for `require` to those who require it", async () => {
@@ -34,4 +34,27 @@ it("a client that is not installed is left out, and loading it says so", async (
   await built.close();
   expect([...found]).toEqual([]);
   expect(output[0].code).toContain("@absent/client is not part of this executable");
+});
+
+it("a file that a library reads beside itself stands in the bundle, byte for byte", async () => {
+  const folder = testFolder();
+  const library = join(folder, "node_modules/library");
+  await mkdir(join(library, "dist"), { recursive: true });
+  const bytes = Buffer.from([0, 1, 2, 0xff, 0x24, 0x26]);
+  await writeFile(join(library, "dist/native.wasm"), bytes);
+  const read = `readFileSync(new URL('../dist/native.wasm', import.meta.url))`;
+  await writeFile(
+    join(library, "dist/index.js"),
+    `import { readFileSync } from "node:fs";\nexport const wasm = ${read};\n`,
+  );
+  await writeFile(join(library, "package.json"), '{ "name": "library", "type": "module", "main": "dist/index.js" }');
+  const input = join(folder, "main.mjs");
+  await writeFile(input, `import { wasm } from "library";\nglobalThis.inlinedForTheTest = wasm;\n`);
+  await using built = await rolldown({ input, platform: "node", plugins: [inlined] });
+  const { output } = await built.generate({ format: "esm" });
+  expect(output[0].code).not.toContain("native.wasm");
+  const file = join(folder, "out.mjs");
+  await writeFile(file, output[0].code);
+  await import(file);
+  expect((globalThis as { inlinedForTheTest?: Buffer }).inlinedForTheTest).toEqual(bytes);
 });

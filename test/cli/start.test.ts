@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ends, refused } from "../support/command-stage.ts";
+import { ends, refused, urlOf } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
 import { testFolders } from "../support/folder.ts";
@@ -38,9 +38,10 @@ describe("a relay, from its first start on", () => {
   const home = newFolder();
   let relay: Running;
   let url: string;
+  const inHome = (words: string): Promise<Ran> => runHere(words.split(" "), { cwd: home });
   const start = async (): Promise<void> => {
     relay = startCommand(["start", "--port", "0"], { cwd: home });
-    url = (await relay.waitFor(/listening at (http:\/\/127\.0\.0\.1:\d+)"/))[1] ?? "";
+    url = await urlOf(relay);
   };
   beforeAll(start);
   afterAll(() => relay[Symbol.asyncDispose]());
@@ -57,10 +58,9 @@ describe("a relay, from its first start on", () => {
 
   it("keeps its folder: another one there is refused with 75, and it goes on", async () => {
     expect(await runCommand(["start", "--port", "0"], { cwd: home })).toMatchObject(refused(75, "another process"));
-    expect((await runHere(["check", "--data"], { cwd: home })).code).toBe(75);
+    expect((await inHome("check --data")).code).toBe(75);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    const published = await runHere(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: home });
-    expect(published.code, published.stderr).toBe(0);
+    expect(await inHome(`publish a:b --key k --url ${url} --id mine`)).toMatchObject({ code: 0 });
   });
 
   it("ends with 0, and has written one JSON object a line, from start to stop", async () => {
@@ -88,7 +88,7 @@ describe("a relay, from its first start on", () => {
   });
 
   it("has every record of it read by relay check --data, which finds the one that is damaged", async () => {
-    const good = await runHere(["check", "--data", "--json"], { cwd: home });
+    const good = await inHome("check --data --json");
     expect(good.code).toBe(0);
     expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, records: { event: 1, eventid: 1 }, faults: [] });
 
@@ -107,7 +107,7 @@ describe("a relay, from its first start on", () => {
   it("makes no master key for a storage that belongs to one: it could open nothing", async () => {
     const file = join(home, "data", "keys", "master");
     rmSync(file);
-    expect(await runHere(["start", "--port", "0"], { cwd: home })).toMatchObject(ends(78, `put ${file} back`));
+    expect(await inHome("start --port 0")).toMatchObject(ends(78, `put ${file} back`));
     expect(existsSync(file)).toBe(false);
   });
 });

@@ -17,6 +17,8 @@ export interface RunOptions {
   /** Beside PATH and HOME; nothing else of ours is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** An executable in place of the command's file. */
+  readonly program?: string;
   /** Programs to run it under (`strace -D …`). */
   readonly under?: readonly string[];
 }
@@ -37,7 +39,8 @@ export interface Running extends AsyncDisposable {
 /** Starts the command and leaves it running; disposing ends it by force. */
 export function startCommand(args: readonly string[], options: RunOptions = {}): Running {
   const { PATH = "", HOME = "" } = process.env;
-  const [program = "", ...rest] = [...(options.under ?? []), process.execPath, ENTRY, ...args];
+  const command = options.program === undefined ? [process.execPath, ENTRY] : [options.program];
+  const [program = "", ...rest] = [...(options.under ?? []), ...command, ...args];
   const child = spawn(program, rest, {
     cwd: options.cwd,
     env: { PATH, HOME, ...options.env },
