@@ -73,18 +73,15 @@ async function checkMasterKey({ dataDir, keys }: Plan, storage: Pick<Storage, "g
     if (made.olderFingerprints.length < older.length)
       return bad(what, "an older one is no key", "give 32 bytes in base64 each (RELAY_MASTER_KEY_OLDER)");
     const { state, spent } = await judgeMasterKey(storage, made);
+    const restore = "put keys/master back from its backup, or give RELAY_MASTER_KEY";
     if (master === undefined)
       return state === "unclaimed"
         ? good(what, "is made at the first start")
-        : bad(
-            what,
-            "is not there, but what is stored needs it",
-            "put keys/master back from its backup, or give RELAY_MASTER_KEY",
-          );
+        : bad(what, "is not there, but what is stored needs it", restore);
+    const more = older.length - spent;
     const further =
-      (older.length > spent
-        ? `; ${older.length - spent} more may open what is sealed, and a rekey to it may begin`
-        : "") + (spent > 0 ? `; ${spent} that it replaced may be taken away when no backup needs it` : "");
+      (more > 0 ? `; ${more} more may open what is sealed, and a rekey to it may begin` : "") +
+      (spent > 0 ? `; ${spent} that it replaced may be taken away when no backup needs it` : "");
     const others = ["", ", and so is the older one"][older.length] ?? `, and so are ${older.length} older ones`;
     switch (state) {
       case "unclaimed":

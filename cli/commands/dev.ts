@@ -46,7 +46,9 @@ const dev: Command = {
         throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${systemReason(error)}`, { cause: error });
       });
       greet(desk, folder, io);
-      const publishing = publishSaved(desk, folder, saves, io);
+      const publishing = (async () => {
+        for await (const file of saves) await publish(desk, file, io);
+      })().catch((error: unknown) => `${folder} cannot be watched: ${systemReason(error)}`);
       const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
       if (typeof ended === "string") throw new ExitError(EX_UNAVAILABLE, ended);
       return EX_OK;
@@ -77,31 +79,14 @@ function greet({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd
   say(`relay: deliveries are signed with ${secret}`);
 }
 
-/**
- * Publishes each saved file until the folder is no longer watched. A file that cannot be published is named, and the next one
- * awaited. @returns why it ended where nobody asked for it
- */
-async function publishSaved(
-  desk: Desk,
-  folder: string,
-  saves: AsyncIterable<SavedFile>,
-  io: CliEnvironment,
-): Promise<string | void> {
-  try {
-    for await (const file of saves) await publish(desk, file, io);
-  } catch (error) {
-    return `${folder} cannot be watched: ${systemReason(error)}`;
-  }
-}
-
+/** A file that cannot be published is named, and the next one awaited. */
 async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvironment): Promise<void> {
   try {
     if (!isUtf8(bytes)) throw new Error("it is not UTF-8");
     const text = new TextDecoder().decode(bytes);
     const { id, deliveries } = await desk.publish(publicationOf(name, text, DEV_KEY));
-    say(
-      `relay: published ${printable(name)} as ${printable(id)}, ${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,
-    );
+    const many = deliveries === 1 ? "1 delivery" : `${deliveries} deliveries`;
+    say(`relay: published ${printable(name)} as ${printable(id)}, ${many}`);
   } catch (error) {
     const why = error instanceof SyntaxError ? `it is no JSON (${error.message})` : (error as Error).message;
     say(`relay: ${printable(name)} is not published: ${printableLines(why)}`);

@@ -56,7 +56,8 @@ const importFile: Command = {
     const entries = read.entries.map((entry) => ({ entry, made: translated(entry) }));
     warnOfReaders(file, entries, io);
     const api = await openApi(given, io);
-    const present = new Present(shaped(await api.ask("GET", path), [LISTED]));
+    const listed = shaped(await api.ask("GET", path), [LISTED]);
+    const present = new Map(listed.map((one) => [identity(one), one.id]));
     const print = given.flag("json") ? (one: Result) => io.print(printable(JSON.stringify(one))) : printerOf(io);
     const counts = new Map<Result["result"], number>();
     // The secrets that the relay makes are in the output alone: nothing more is created where nobody reads it.
@@ -80,38 +81,22 @@ interface Named {
 }
 
 /**
- * Recognizes subscriptions that a key has already: those with the same URL, as the relay stores it, and the same events,
- * whatever their order and repeats.
+ * Identifies a subscription that a key has already: by its URL, as the relay stores it, and its events, whatever their order
+ * and repeats.
  */
-class Present {
-  readonly #ids = new Map<string, string>();
-
-  constructor(listed: readonly (Named & { readonly id: string })[]) {
-    for (const one of listed) this.add(one, one.id);
-  }
-
-  /** Returns the id of one with this URL and these events. */
-  find(one: Named): string | undefined {
-    return this.#ids.get(identity(one));
-  }
-
-  add(one: Named, id: string): void {
-    this.#ids.set(identity(one), id);
-  }
-}
-
 const identity = ({ url, events }: Named): string =>
   JSON.stringify([URL.parse(url)?.href ?? url, [...new Set(events)].sort()]);
 
 /**
  * Does what one entry asks for. A crash between the request and its answer costs nothing: the next run finds what was made.
+ * @param present the ids of what is there, by identity
  * @param relay where to create it; `undefined` in a dry run
  * @throws ExitError where no other entry would fare better: no answer, or no right to this key
  */
 async function settle(
   place: string,
   made: Translated,
-  present: Present,
+  present: Map<string, string>,
   relay: { readonly api: Api; readonly path: string } | undefined,
 ): Promise<Result> {
   if ("errors" in made) return { place, result: "failed", url: made.url, errors: made.errors };
@@ -122,16 +107,16 @@ async function settle(
   const errors = (await import("../import/check.ts")).bodyErrors(body);
   if (errors.length > 0) return { place, result: "failed", url, errors };
   const named = body as unknown as Named;
-  const there = present.find(named);
+  const there = present.get(identity(named));
   if (there !== undefined) return { place, result: "exists", url, id: there };
   if (relay === undefined) {
-    present.add(named, place);
+    present.set(identity(named), place);
     return { place, result: "would create", url, notes };
   }
   try {
     const { id, secret, ...rest } = shaped(await relay.api.ask("POST", relay.path, body), LISTED);
-    present.add(named, id);
-    present.add(rest, id);
+    present.set(identity(named), id);
+    present.set(identity(rest), id);
     return { place, result: "created", url, id, secret, notes };
   } catch (error) {
     if (error instanceof ExitError && isRefusal(error))

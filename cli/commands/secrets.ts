@@ -57,9 +57,8 @@ async function prepare(given: Given, io: CliEnvironment): Promise<string | undef
   const folder = keyFolder(plan.dataDir);
   if (plan.keys.master !== undefined || !existsSync(join(folder, MASTER))) {
     if (chosen === undefined) return undefined;
-    const message =
-      "the master key is given from outside: set the new one there, and the old one as RELAY_MASTER_KEY_OLDER";
-    throw new ExitError(EX_CONFIG, message);
+    const how = "set the new one there, and the old one as RELAY_MASTER_KEY_OLDER";
+    throw new ExitError(EX_CONFIG, `the master key is given from outside: ${how}`);
   }
   const next = chosen === undefined ? randomBytes(32).toString("base64") : await readKey(chosen, io);
   const path = join(folder, NEXT_MASTER);

@@ -148,13 +148,10 @@ function greet(plan: Plan, { info }: RunLog, { url, made, file }: Begun): void {
 
 type Fields = Readonly<Record<string, string | number | undefined>>;
 
-interface RunLog {
-  /** @param sentence for a terminal; @param message with `fields`: for programs */
-  info(sentence: string, message: string, fields: Fields): void;
-  error(sentence: string, message: string, fields: Fields): void;
-}
+type RunLog = ReturnType<typeof createRunLog>;
 
-function createRunLog({ stderr, clock, say }: Pick<CliEnvironment, "stderr" | "clock" | "say">): RunLog {
+/** Each line has a sentence for a terminal, and a message with fields for programs. */
+function createRunLog({ stderr, clock, say }: Pick<CliEnvironment, "stderr" | "clock" | "say">) {
   const write =
     (level: string) =>
     (sentence: string, message: string, fields: Fields): void => {

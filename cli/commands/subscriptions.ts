@@ -13,7 +13,7 @@ import {
   withQuery,
 } from "../support/ask.ts";
 import type { ApiAnswer } from "../support/client.ts";
-import { type Command, KEY_OPTIONS, type Options } from "../support/command.ts";
+import { type Command, type Given, KEY_OPTIONS, type Options } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { readSecretText } from "../support/inputs.ts";
@@ -32,14 +32,18 @@ const SHOWN = {
 };
 type Shown = Shaped<typeof SHOWN>;
 
+/** The path of the subscription that the command names, or of something below it. */
+const hookPath = (given: Given, ...below: readonly string[]): string =>
+  keyPath(given, "webhooks", given.args[0], ...below);
+
 const EVENTS: Options = { "--events <names>": "event names, comma-separated; * stands for a part" };
 const DESCRIPTION: Options = { "--description <text>": "a note for people" };
 
 const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["clientCertificate"]>): string =>
   `${subject ?? "?"}, until ${notAfter?.slice(0, 10) ?? "?"}, SHA-256 ${fingerprint ?? "?"}`;
 
-const status = (one: Shown): string =>
-  one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
+const withReason = (status: string, reason?: string): string =>
+  reason === undefined ? status : `${status} (${reason})`;
 
 const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
   `${orderBy === undefined ? "all" : `by ${[orderBy].flat().map(textOf).join(".")}`}, a failed one: ${onFailed}`;
@@ -54,7 +58,7 @@ const ANSWER = {
       id: one.id,
       url: one.url,
       events: one.events.join(", "),
-      status: status(one),
+      status: withReason(one.status, one.disabledReason),
       description: one.description,
       headers: one.headers && Object.keys(one.headers).join(", "),
       retry: retry?.join(" "),
@@ -84,7 +88,12 @@ const list = listing({
   options: KEY_OPTIONS,
   ask: (given) => ({ path: keyPath(given, "webhooks") }),
   shape: SHOWN,
-  columns: { id: "id", status: (one) => status(one), url: "url", events: ({ events }) => events.join(",") },
+  columns: {
+    id: "id",
+    status: ({ status, disabledReason }) => withReason(status, disabledReason),
+    url: "url",
+    events: ({ events }) => events.join(","),
+  },
   none: () => "this key has no subscriptions",
 });
 
@@ -92,7 +101,7 @@ const shown = asking({
   usage: "subscriptions show <subscription>",
   about: "show one subscription",
   options: KEY_OPTIONS,
-  ask: (given) => ({ path: keyPath(given, "webhooks", given.args[0]) }),
+  ask: (given) => ({ path: hookPath(given) }),
   ...ANSWER,
 });
 
@@ -151,7 +160,7 @@ const update = asking({
     if (Object.values(body).every((value) => value === undefined)) {
       throw usage("nothing to change: give what is to change, such as --to, --events, --status or --filter");
     }
-    return { method: "PATCH", path: keyPath(given, "webhooks", given.args[0]), body };
+    return { method: "PATCH", path: hookPath(given), body };
   },
   ...ANSWER,
 });
@@ -160,7 +169,7 @@ const remove = deleting({
   usage: "subscriptions delete <subscription>",
   about: "delete a subscription and cancel its deliveries; there is no way back",
   options: KEY_OPTIONS,
-  ask: (given) => ({ method: "DELETE", path: keyPath(given, "webhooks", given.args[0]) }),
+  ask: (given) => ({ method: "DELETE", path: hookPath(given) }),
   done: "is deleted",
 });
 
@@ -170,9 +179,8 @@ const rotate = asking({
   options: { "--overlap <seconds>": "how long the old one still signs too (86400; 0 ends it now)", ...KEY_OPTIONS },
   ask(given) {
     const overlapSeconds = given.whole("overlap", 0, 604_800);
-    const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
     const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
-    return { method: "POST", path, body, right: "stepped-up" };
+    return { method: "POST", path: hookPath(given, "rotate-secret"), body, right: "stepped-up" };
   },
   ...ANSWER,
 });
@@ -187,7 +195,7 @@ const test = asking({
   ask(given) {
     const type = given.text("type");
     const body = type === undefined ? undefined : { type };
-    return { method: "POST", path: keyPath(given, "webhooks", given.args[0], "test"), body };
+    return { method: "POST", path: hookPath(given, "test"), body };
   },
   shape: SENT,
   show(sent, io) {
@@ -203,10 +211,9 @@ const deliveries = listing({
   about: "list the deliveries of one subscription, newest event first",
   options: { "--status <status>": "pending, delivered, failed or cancelled", ...PAGE_OPTIONS, ...KEY_OPTIONS },
   examples: ["relay subscriptions deliveries sub_1 --key key_1 --status failed"],
-  ask(given) {
-    const query = { status: given.text("status"), ...pageOf(given) };
-    return { path: withQuery(keyPath(given, "webhooks", given.args[0], "deliveries"), query) };
-  },
+  ask: (given) => ({
+    path: withQuery(hookPath(given, "deliveries"), { status: given.text("status"), ...pageOf(given) }),
+  }),
   shape: {
     ...each("text", "eventId", "type?", "status", "reason?", "nextAttemptAt?", "updatedAt"),
     // Those of the newest cycle, oldest first.
@@ -215,7 +222,7 @@ const deliveries = listing({
   columns: {
     event: "eventId",
     type: "type",
-    status: ({ status: state, reason }) => (reason === undefined ? state : `${state} (${reason})`),
+    status: ({ status, reason }) => withReason(status, reason),
     attempts: ({ attempts }) => attempts.length,
     "last result": ({ attempts }) => attemptResult(attempts.at(-1)),
     changed: "updatedAt",
@@ -228,7 +235,7 @@ const order = asking({
   usage: "subscriptions order <subscription>",
   about: "show what of an ordered subscription waits for its turn, and what holds it up",
   options: KEY_OPTIONS,
-  ask: (given) => ({ path: keyPath(given, "webhooks", given.args[0], "order") }),
+  ask: (given) => ({ path: hookPath(given, "order") }),
   shape: {
     ordered: "flag",
     waiting: "number",
@@ -248,7 +255,7 @@ const skip = asking({
   examples: ["relay subscriptions skip sub_1 --key key_1"],
   ask: (given) => ({
     method: "POST",
-    path: keyPath(given, "webhooks", given.args[0], "skip"),
+    path: hookPath(given, "skip"),
     body: { eventId: given.text("event") },
   }),
   shape: { skipped: "number" },

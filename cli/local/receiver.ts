@@ -41,18 +41,11 @@ export interface ReceiverOptions {
   arrived(arrival: Arrival, status: number): void;
 }
 
-interface LocalReceiver {
-  readonly port: number;
-  /** `https://<host>:<port>` */
-  readonly origin: string;
-  close(): Promise<void>;
-}
-
 /** More than any delivery: an event has at most 256 KiB. */
 const MOST_MIB = 1;
 
 /** @throws Error of node:net when it cannot listen */
-export async function startReceiver(options: ReceiverOptions): Promise<LocalReceiver> {
+export async function startReceiver(options: ReceiverOptions) {
   const { certificate, host, port, clock } = options;
   const server = createServer(certificate, (request, response) => {
     const whole = readWhole(request, MOST_MIB, "the body").catch(() => undefined);
@@ -81,7 +74,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<LocalRece
     port: bound,
     origin: `https://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),

@@ -5,21 +5,10 @@ import { fileURLToPath } from "node:url";
 import { within } from "../../core/lib/within.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 
-interface RelayProcess {
-  /** Resolves to the relay's URL. @throws Error when it ends before */
-  readonly listening: Promise<string>;
-  /** Resolves to its exit code, however it ends. */
-  readonly ended: Promise<number | string>;
-  /** Returns the end of the text that it wrote so far. */
-  output(): string;
-  /** Asks it to stop and resolves to its exit code; by force after some seconds. May be called twice. */
-  stop(): Promise<number | string>;
-}
-
 const STOP_MS = 12_000;
 const MOST_TEXT = 100_000;
 
-export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironment): RelayProcess {
+export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironment) {
   // This shell's settings are for another relay.
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
   // A single executable is its own entry.
@@ -48,9 +37,13 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   process.prependOnceListener("exit", orphan);
   void ended.then(() => process.off("exit", orphan));
   return {
+    /** Resolves to the relay's URL. @throws Error when it ends before */
     listening: listening.promise,
+    /** Resolves to its exit code, however it ends. */
     ended,
+    /** Returns the end of the text that it wrote so far. */
     output: () => text,
+    /** Asks it to stop and resolves to its exit code; by force after some seconds. May be called twice. */
     async stop() {
       // Not a signal: Ctrl+C has sent one already, and a second one would end the relay at once.
       child.stdin.end();

@@ -45,16 +45,13 @@ function packageOf(folder: string): string | undefined {
 
 /** @param more where a file that is itself a bundle names what went into it, if it does */
 async function partAt(folder: string, more: readonly string[]): Promise<PackagePart> {
+  type Manifest = { name: string; version: string; license?: string | { type: string } };
   const {
     name,
     version,
-    license: said,
-  } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
-    name: string;
-    version: string;
-    license?: string | { type: string };
-  };
-  const license = typeof said === "object" ? said.type : (said ?? "NOASSERTION");
+    license: given,
+  } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
+  const license = typeof given === "object" ? given.type : (given ?? "NOASSERTION");
   const file = (await readdir(folder)).find((entry) => /^(licen[sc]e|copying)(\.|$|-)/i.test(entry));
   const texts = await Promise.all(
     (file === undefined ? more : [join(folder, file), ...more]).map((path) => readFile(path, "utf8").catch(() => "")),
@@ -74,18 +71,14 @@ export function sbom(version: string, parts: readonly PackagePart[]): string {
       /[ ()]/.test(license) ? { expression: license.replace(/^\((.*)\)$/, "$1") } : { license: { id: license } },
     ],
   });
-  const node = {
-    type: "platform",
-    name: "node",
-    version: process.versions.node,
-    licenses: [{ license: { id: "MIT" } }],
-  };
+  const mit = [{ license: { id: "MIT" } }];
+  const node = { type: "platform", name: "node", version: process.versions.node, licenses: mit };
   const document = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
     specVersion: "1.6",
     version: 1,
-    metadata: { component: { type: "application", name: "relaybox", version, licenses: [{ license: { id: "MIT" } }] } },
+    metadata: { component: { type: "application", name: "relaybox", version, licenses: mit } },
     components: [node, ...parts.map(component)],
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;

@@ -36,10 +36,8 @@ const DAY_MS = 86_400_000;
 const EC = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
 
-type Library = typeof import("@peculiar/x509");
-
 // Loaded on first use: the relay itself never makes a certificate. The library needs the polyfill first.
-const library = async (): Promise<Library> => {
+const library = async () => {
   await import("reflect-metadata");
   return import("@peculiar/x509");
 };

@@ -5,7 +5,6 @@ import { systemReason } from "../../core/lib/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
 
-const ENVIRONMENT = "env:";
 const MIB = 1_048_576;
 
 /** The file of an argument, or stdin for `-`. @throws ExitError 64 also when it is larger than so many MiB */
@@ -46,8 +45,8 @@ export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEn
  */
 export async function readSecretText(option: string, from: string, io: CliEnvironment): Promise<string> {
   if (from === "-") return (await readWhole(io.stdin, 1, `--${option}`)).toString("utf8");
-  if (from.startsWith(ENVIRONMENT)) {
-    const value = io.env[from.slice(ENVIRONMENT.length)];
+  if (from.startsWith("env:")) {
+    const value = io.env[from.slice("env:".length)];
     if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
     return value;
   }

@@ -1,18 +1,12 @@
 /** Shows the progress of long work: a bar on a terminal, nothing elsewhere. */
 import type { CliEnvironment } from "./environment.ts";
 
-interface Progress {
-  add(done: number): void;
-  /** Ends the line. */
-  end(): void;
-}
-
 const WIDTH = 24;
 /** The shortest time between two updates, ms. */
 const EVERY_MS = 100;
 
 /** @param total the whole amount; `undefined` when it is not known */
-export function progressBar({ stderr, clock }: CliEnvironment, what: string, total?: number): Progress {
+export function progressBar({ stderr, clock }: CliEnvironment, what: string, total?: number) {
   let done = 0;
   let wroteAt = Number.NEGATIVE_INFINITY;
   function write(): void {
@@ -24,13 +18,14 @@ export function progressBar({ stderr, clock }: CliEnvironment, what: string, tot
     stderr.write(`\rrelay: ${what} ${bar}${done.toLocaleString("en")}`);
   }
   return {
-    add(more) {
+    add(more: number): void {
       done += more;
       if (!stderr.isTTY || clock.monotonic() - wroteAt < EVERY_MS) return;
       wroteAt = clock.monotonic();
       write();
     },
-    end() {
+    /** Ends the line. */
+    end(): void {
       if (!stderr.isTTY) return;
       write();
       stderr.write("\n");
