@@ -1,27 +1,21 @@
 // relay listen: a receiver that checks what arrives with the subscription's secret and answers as it is told.
 import { createHmac } from "node:crypto";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
+import { ends, urlOf } from "../support/command-stage.ts";
 import { runCommand, startCommand } from "../support/command.ts";
+import { testFolder } from "../support/folder.ts";
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "relay-listen-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
+const LISTEN = ["listen", "--port", "0", "--dir", "ca"];
+/** Starts a receiver, and resolves to it and its port. */
+async function listen(...more: readonly string[]) {
+  const listening = startCommand([...LISTEN, ...more], { cwd: folder });
+  return { listening, port: Number(new URL(await urlOf(listening)).port) };
+}
 
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 
@@ -38,23 +32,17 @@ function post(port: number, body: string, secret: string): Promise<number> {
     "x-relay-attempt": "1",
   };
   const ca = readFileSync(join(folder, "ca", "ca.pem"));
+  const to = { host: "127.0.0.1", port, path: "/hook", method: "POST", headers, ca, agent: false };
   return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: "127.0.0.1", port, path: "/hook", method: "POST", headers, ca, agent: false },
-      (answer) => {
-        answer.resume();
-        resolve(answer.statusCode ?? 0);
-      },
-    );
+    const sent = request(to, (answer) => resolve(answer.resume().statusCode ?? 0));
     sent.on("error", reject).end(body);
   });
 }
 
 it("checks signatures, answers in turn, and prints each delivery safely", async () => {
   writeFileSync(join(folder, "secret"), `${SECRET}\n`);
-  const args = ["listen", "--port", "0", "--dir", "ca", "--secret", "@secret", "--status", "500,200"];
-  await using listening = startCommand(args, { cwd: folder });
-  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  const { listening, port } = await listen("--secret", "@secret", "--status", "500,200");
+  await using _ = listening;
   expect(await post(port, '{"n":1,"evil":"\u001b[2J"}', SECRET)).toBe(500);
   expect(await post(port, '{"n":2}', SECRET)).toBe(200);
   expect(await post(port, '{"n":3}', SECRET)).toBe(200);
@@ -69,9 +57,8 @@ it("checks signatures, answers in turn, and prints each delivery safely", async 
 });
 
 it("takes the secret from a file that is written after its start, by the answer of a create", async () => {
-  const args = ["listen", "--port", "0", "--dir", "ca", "--secret", "@later"];
-  await using listening = startCommand(args, { cwd: folder });
-  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  const { listening, port } = await listen("--secret", "@later");
+  await using _ = listening;
   await listening.waitFor(/as soon as later holds the secret/);
   expect(await post(port, '{"n":1}', SECRET)).toBe(200);
   await listening.waitFor(/signature not checked/);
@@ -84,13 +71,13 @@ it("takes the secret from a file that is written after its start, by the answer 
 it("keeps its authority for its owner alone, and uses it again", async () => {
   const ca = join(folder, "ca", "ca.pem");
   const before = readFileSync(ca, "utf8");
-  await using listening = startCommand(["listen", "--port", "0", "--dir", "ca"], { cwd: folder });
-  const [, port] = await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/);
+  const { listening, port } = await listen();
+  await using _ = listening;
   await listening.waitFor(/signatures are not checked/);
   expect(listening.stderr()).toContain(`guard: { allow: ["127.0.0.1:${port}"], ca: "${ca}" }`);
   expect(statSync(join(folder, "ca", "ca-key.pem")).mode & 0o777).toBe(0o600);
   expect(readFileSync(ca, "utf8")).toBe(before);
-  expect(await post(Number(port), "{}", SECRET)).toBe(200);
+  expect(await post(port, "{}", SECRET)).toBe(200);
 });
 
 it("refuses a path and any other text in place of a secret, and repeats only the path", async () => {
@@ -109,8 +96,8 @@ it("refuses a path and any other text in place of a secret, and repeats only the
 
 it("goes on when the file of the secret can no longer be read, and says so", async () => {
   writeFileSync(join(folder, "gone"), SECRET);
-  await using listening = startCommand(["listen", "--port", "0", "--dir", "ca", "--secret", "@gone"], { cwd: folder });
-  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  const { listening, port } = await listen("--secret", "@gone");
+  await using _ = listening;
   rmSync(join(folder, "gone"));
   mkdirSync(join(folder, "gone"));
   expect(await post(port, "{}", SECRET)).toBe(200);
@@ -131,6 +118,5 @@ it("says what to do about an authority that was cut off", async () => {
   copyFileSync(join(folder, "ca", "ca-key.pem"), join(folder, "torn", "ca-key.pem"));
   writeFileSync(join(folder, "torn", "ca.pem"), "");
   const ran = await runCommand(["listen", "--port", "0", "--dir", "torn"], { cwd: folder });
-  expect(ran.code).toBe(69);
-  expect(ran.stderr).toContain("ca.pem or ca-key.pem is damaged: delete both, and new ones are made");
+  expect(ran).toMatchObject(ends(69, "ca.pem or ca-key.pem is damaged: delete both, and new ones are made"));
 });

@@ -1,16 +1,14 @@
 // The command line itself: exit codes, what goes to stdout and what to stderr, and commands that need no relay.
 import { spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { refused } from "../support/command-stage.ts";
 import { runHere } from "../support/command-here.ts";
 import { runCommand } from "../support/command.ts";
+import { testFolder } from "../support/folder.ts";
 
-let folder: string;
-beforeAll(() => (folder = mkdtempSync(join(tmpdir(), "relay-cli-"))));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 const run = (...args: string[]) => runHere(args, { cwd: folder });
 /** The same as a process. */
 const spawned = (...args: string[]) => runCommand(args, { cwd: folder });
@@ -190,10 +188,8 @@ describe("relay keys and relay token", () => {
     const args = ["token", "--sub", "me", "--keys", "key_1,key_2", "--mfa", "--ttl", "60"];
     const { code, stdout } = await runHere(args, { cwd: folder, env: { RELAY_SIGNING_KEY: key } });
     expect(code).toBe(0);
-    const claims = JSON.parse(Buffer.from(stdout.split(".")[1] ?? "", "base64url").toString()) as Record<
-      string,
-      unknown
-    >;
+    const part = Buffer.from(stdout.split(".")[1] ?? "", "base64url").toString();
+    const claims = JSON.parse(part) as Record<string, unknown>;
     expect(claims).toMatchObject({ sub: "me", api_keys: ["key_1", "key_2"], amr: ["mfa"], iss: "urn:relaybox" });
     expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(60);
     expect(claims["auth_time"]).toBe(claims["iat"]);

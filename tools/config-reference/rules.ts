@@ -1,4 +1,4 @@
-// What the config's schema takes and what holds when a key is left out, asked of the schema and the defaults themselves.
+// Reads what the config's schema takes, and what holds when a key is left out, from the schema and the defaults themselves.
 import * as defaults from "../../config/defaults.ts";
 import { configSchema } from "../../config/schema.ts";
 
@@ -57,6 +57,6 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   gateway: { keyHeader: defaults.KEY_HEADER },
 };
 
-/** What holds when the key is left out; `undefined` where the defaults say nothing of it. */
+/** Returns the value that holds when the key is left out; `undefined` where the defaults say nothing of it. */
 export const defaultOf = (path: readonly string[]): unknown =>
   path.reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], DEFAULTS);
