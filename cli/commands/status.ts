@@ -10,11 +10,8 @@ import { networkReason, probe } from "../support/network.ts";
 import { fields, json, printable, textOf } from "../support/output.ts";
 
 const STATUS = { node: "map", storage: "map", backlog: "map", "parts?": "map" } as const;
-/** The readiness of a part. */
-interface Part {
-  readonly ready?: boolean;
-  readonly state?: string;
-}
+/** Reads the readiness of a part. */
+const partOf = (part: unknown): { readonly ready?: boolean; readonly state?: string } => objectOf(part) ?? {};
 
 const status: Command = {
   usage: "status",
@@ -40,13 +37,13 @@ async function askReady(given: Given, io: CliEnvironment): Promise<number> {
   const { status, text } = await probe(`${base}/readyz`, io.clock, named !== undefined).catch((error: unknown) => {
     throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${networkReason(error)}`, { cause: error });
   });
-  const parts = objectOf(objectOf(objectOf(jsonIn(text))?.["data"])?.["parts"]) as Readonly<Record<string, Part>>;
+  const parts = objectOf(objectOf(objectOf(jsonIn(text))?.["data"])?.["parts"]);
   if (parts === undefined || (status !== 200 && status !== 503))
     throw new ExitError(EX_UNAVAILABLE, `${base} answers ${status}, as no relay does`);
-  const states = Object.entries(parts).map(([name, { state, ready }]): [string, string] => [
-    name,
-    state ?? (ready ? "ready" : "not ready"),
-  ]);
+  const states = Object.entries(parts).map(([name, part]): [string, string] => {
+    const { state, ready } = partOf(part);
+    return [name, state ?? (ready ? "ready" : "not ready")];
+  });
   const ready = status === 200;
   io.print(
     given.flag("json") ? json({ ready, parts: Object.fromEntries(states) }) : fields([["relay", base], ...states]),
@@ -56,8 +53,8 @@ async function askReady(given: Given, io: CliEnvironment): Promise<number> {
 
 function readable(base: string, now: Shaped<typeof STATUS>, io: CliEnvironment): string {
   const { node, storage, backlog, parts = {}, ...more } = now;
-  const wrong = Object.entries(parts as Readonly<Record<string, Part>>).filter(([, { ready }]) => ready !== true);
-  const names = wrong.map(([name, { state }]) => `${name} ${state ?? ""}`.trim()).join(", ");
+  const wrong = Object.entries(parts).filter(([, part]) => partOf(part).ready !== true);
+  const names = wrong.map(([name, part]) => `${name} ${partOf(part).state ?? ""}`.trim()).join(", ");
   const ready =
     wrong.length === 0 ? paint(io.stdout, "green", "ready") : paint(io.stdout, "red", `not ready: ${printable(names)}`);
   const { version, state, uptimeMs, rssBytes, ...where } = node;

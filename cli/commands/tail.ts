@@ -102,7 +102,9 @@ async function pump(stream: ReadableStream<Uint8Array>, show: (message: Message)
 }
 
 function read(text: string): Message | undefined {
-  const field = (name: string): string | undefined => new RegExp(`^${name}: (.*)$`, "m").exec(text)?.[1];
+  const lines = text.split("\n");
+  const field = (name: string): string | undefined =>
+    lines.find((one) => one.startsWith(`${name}: `))?.slice(name.length + 2);
   const event = field("event");
   const data = objectOf(jsonIn(field("data") ?? ""));
   return event === undefined || data === undefined ? undefined : { event, data };

@@ -57,7 +57,7 @@ describe("a path", () => {
 });
 
 describe("what is printed", () => {
-  const EVIL = "\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e\r\nrelay: all is well";
+  const EVIL = "\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e\u2028data: {}\r\nrelay: all is well";
 
   it("of an error is escaped", async () => {
     const errors = [{ path: EVIL, message: EVIL }];
