@@ -1,5 +1,5 @@
 /** Checks the body of an imported subscription by the API's own schema, before anything is sent. */
-import { createBody } from "../../core/api/resources/schemas.ts";
+import { createBody } from "../../core/api/resources/subscription-schema.ts";
 import { fieldMessage } from "../../core/api/http/field-messages.ts";
 import { fieldErrors, type SchemaIssue } from "../../core/model/problem.ts";
 

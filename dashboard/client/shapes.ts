@@ -3,17 +3,22 @@
  * are imported, so that no schema is in the page's bundle.
  */
 import type { z } from "zod";
-import type { acceptedByHand } from "../../core/api/resources/publish.ts";
-import type { filterTested, shownFilter } from "../../core/api/resources/filter-schema.ts";
-import type { listedDelivery, listedEvent } from "../../core/api/resources/listed-event.ts";
-import type * as api from "../../core/api/resources/shapes.ts";
+import type { attempt } from "../../core/api/resources/attempts.ts";
+import type { auditLine } from "../../core/api/resources/audit.ts";
+import type { eventType, eventTypeDetail } from "../../core/api/resources/catalogue.ts";
+import type { bulkReplayed, eventDelivery, listedDelivery } from "../../core/api/resources/deliveries.ts";
+import type { acceptedByHand, listedEvent, shownEvent } from "../../core/api/resources/events.ts";
+import type { eventStatuses } from "../../core/api/resources/fields.ts";
+import type { shownFilter } from "../../core/api/resources/filter-schema.ts";
+import type { orderShown } from "../../core/api/resources/order.ts";
+import type { keyStats } from "../../core/api/resources/stats.ts";
+import type { rotatedSubscription, shownSubscription } from "../../core/api/resources/subscription-schema.ts";
+import type { filterTested, transformTested } from "../../core/api/resources/subscription-tests.ts";
 import type * as auth from "../../core/ports/auth.ts";
-import type { eventStatuses } from "../../core/api/resources/statuses.ts";
-import type { transformTested } from "../../core/api/resources/transform-schema.ts";
 
 export type EventStatus = z.infer<typeof eventStatuses>;
 
-type Shown = z.infer<typeof api.shownSubscription>;
+type Shown = z.infer<typeof shownSubscription>;
 /** A subscription of any answer: some leave one of the times out. */
 export type Subscription = Omit<Shown, Times> & Partial<Pick<Shown, Times>>;
 type Times = "createdAt" | "updatedAt";
@@ -24,20 +29,20 @@ export type TransformTested = z.infer<typeof transformTested>;
 
 /** A subscription with its new secret. */
 export type Secreted = Subscription &
-  Pick<z.infer<typeof api.rotatedSubscription>, "secret"> &
-  Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">> & {
+  Pick<z.infer<typeof rotatedSubscription>, "secret"> &
+  Partial<Pick<z.infer<typeof rotatedSubscription>, "previousSecretExpiresAt">> & {
     /** Says what may not have been meant. */
     readonly warnings?: readonly string[] | undefined;
   };
 
-export type ListedKey = z.infer<typeof api.apiKey>;
-export type Stats = z.infer<typeof api.keyStats>;
+export type ListedKey = z.infer<typeof apiKey>;
+export type Stats = z.infer<typeof keyStats>;
 export type Chart = Omit<Stats, "subscriptions">;
 export type Column = Stats["series"]["accepted"];
 export type Range = Stats["range"];
 export type Glance = Stats["subscriptions"][number];
 
-export type Attempt = z.infer<typeof api.attempt>;
+export type Attempt = z.infer<typeof attempt>;
 export interface FoundAttempt extends Attempt {
   readonly eventId: string;
   readonly type: string;
@@ -46,25 +51,25 @@ export interface FoundAttempt extends Attempt {
   readonly subscriptionName?: string;
   readonly deliveryStatus: Delivery["status"];
 }
-export type Delivery = z.infer<typeof api.eventDelivery> &
+export type Delivery = z.infer<typeof eventDelivery> &
   Partial<Pick<z.infer<typeof listedDelivery>, "eventId" | "type">>;
 type Listed = z.infer<typeof listedEvent>;
 type ListedOnly = "recipients" | "subscriptionIds" | "subscriptionName" | "lastAttempt";
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
-export type EventDetail = z.infer<typeof api.shownEvent>;
+export type EventDetail = z.infer<typeof shownEvent>;
 /** The answer to publishing. */
 export type Published = z.infer<typeof acceptedByHand>;
-export type AuditLine = z.infer<typeof api.auditLine>;
-export type Order = z.infer<typeof api.orderShown>;
-export type EventTypeHead = z.infer<typeof api.eventType>;
-export type EventTypeDetail = z.infer<typeof api.eventTypeDetail>;
+export type AuditLine = z.infer<typeof auditLine>;
+export type Order = z.infer<typeof orderShown>;
+export type EventTypeHead = z.infer<typeof eventType>;
+export type EventTypeDetail = z.infer<typeof eventTypeDetail>;
 /** An account as `/auth/users` lists it. */
 export type Account = Omit<auth.Account, "createdAt" | "lastLoginAt"> & {
   readonly createdAt: string;
   readonly lastLoginAt?: string;
 };
-export type Replayed = z.infer<typeof api.bulkReplayed>;
+export type Replayed = z.infer<typeof bulkReplayed>;
 
 /** The settings in the address of a view. */
 export type Query = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 // What an attempt shows to the owner of a key.
 import { expect, it } from "vitest";
-import { attemptView } from "../../core/api/resources/views.ts";
+import { attemptView } from "../../core/api/resources/attempts.ts";
 
 const shown = (error: "guard" | "connect", detail: string): unknown =>
   attemptView(

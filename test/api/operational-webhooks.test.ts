@@ -1,7 +1,7 @@
 // The operational events in the OpenAPI document are those that the relay publishes, with the data that it gives them.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
-import { OPERATIONAL_EVENTS } from "../../core/api/reference/operational-webhooks.ts";
+import { OPERATIONAL_EVENTS } from "../../core/api/reference/webhooks.ts";
 import { OPERATOR_KEY } from "../../core/model/names.ts";
 import {
   breakerClosed,

@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createApp } from "../../core/api/http/app.ts";
-import { createCursors } from "../../core/api/http/cursor.ts";
+import { createCursors } from "../../core/api/resources/lists.ts";
 import { createNoRoute } from "../../core/api/http/paths.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";

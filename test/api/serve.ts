@@ -7,7 +7,7 @@ import { healthRoutes } from "../../core/api/resources/health.ts";
 import type { HealthPart } from "../../core/api/resources/health.ts";
 import type { AnyOperation } from "../../core/api/http/operation.ts";
 import { createOperations } from "../../core/api/resources/operations.ts";
-import type { OperationsDeps } from "../../core/api/resources/operations.ts";
+import type { OperationsDeps } from "../../core/api/resources/deps.ts";
 import { createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
 import type { SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";

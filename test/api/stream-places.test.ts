@@ -1,6 +1,6 @@
 // Who gets a live stream when many want one.
 import { expect, it } from "vitest";
-import { createStreamPlaces } from "../../core/api/resources/stream-places.ts";
+import { createStreamPlaces } from "../../core/api/resources/live-feed.ts";
 
 const holder = (n: number, key = `key_${n}`) => ({ sub: `portal:${n}`, portal: `lnk_${n}`, keys: [key] });
 const operator = (n: number) => ({ sub: `operator ${n}`, keys: "*" as const });

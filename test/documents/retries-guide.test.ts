@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { HEALTH, RETRY } from "../../config/defaults.ts";
-import { updateBody } from "../../core/api/resources/schemas.ts";
+import { updateBody } from "../../core/api/resources/subscription-schema.ts";
 import { retryDelayMs } from "../../core/deliver/outcome.ts";
 import { scheduleOf, type RetryOptions } from "../../core/model/subscription.ts";
 

@@ -6,12 +6,11 @@ import type { Route, RouteReply } from "../../ports/route.ts";
 import { createBodyBudgets } from "./body-budget.ts";
 import { Call, checkHead, type Exchange, exchangeOf, giveBack } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
-import type { Endpoint, ExchangeDeps } from "./exchange.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createNoRoute, patternOf } from "./paths.ts";
 import { createRefusals } from "./refusals.ts";
 import { drained, headOf } from "./reply.ts";
-import { createStations } from "./stations.ts";
+import { type Endpoint, type ExchangeDeps, runOperation, stationsBefore } from "./stations.ts";
 
 export interface AppDeps extends ExchangeDeps {
   /** Addresses and CIDRs of proxies. Their `X-Forwarded-For` is taken as true. */
@@ -38,7 +37,6 @@ export function createApp(deps: AppDeps): NodeHandler {
     ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
   ];
   const noRoute = createNoRoute(endpoints);
-  const stations = createStations(deps, noRoute);
   const refusals = createRefusals(deps);
 
   const app = new H3({
@@ -74,12 +72,12 @@ export function createApp(deps: AppDeps): NodeHandler {
       const exchange = exchangeOf(event);
       const { operation, route } = endpoint;
       const reply = operation
-        ? await stations.handle(operation, exchange)
+        ? await runOperation(operation, exchange, deps)
         : await route.handle(exchange.call, exchange.caller);
       if (reply !== undefined && reply.status >= 500) await giveBack(exchange);
       return respond(exchange, reply);
     };
-    const options = { middleware: [stations.before(endpoint)] };
+    const options = { middleware: [stationsBefore(endpoint, deps, noRoute)] };
     app.on(method as Route["method"], pattern, handle, options);
     if (method === "GET") app.on("HEAD", pattern, handle, options);
   }

@@ -8,14 +8,16 @@ import type { Route } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
 import type { HttpAnswer } from "./reply.ts";
 
-/** What a handler gets. Everything in it has passed its checks. */
+/** The input of a handler. Everything in it has passed its checks. */
 export interface OperationRequest<Body, Query> {
   readonly call: Call;
   readonly principal: Principal;
   /** For audit lines. */
   readonly actor: Actor;
-  /** The key of the path, owned by the token; empty where the path names none. */
+  /** The key of the path, owned by the token; empty where the path names none, as are the two below. */
   readonly keyId: string;
+  readonly eventId: string;
+  readonly subscriptionId: string;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
   /** The text of the body, character for character; undefined where the operation has none, or none was sent. */
@@ -28,9 +30,10 @@ interface Streaming {
   readonly stream: (call: Call, headers: Readonly<Record<string, string>>) => Promise<void>;
 }
 
-interface Operation<Body = unknown, Query = unknown> {
-  readonly method: Route["method"];
-  readonly path: string;
+/** Nothing for an answer without a body. */
+type Answer = HttpAnswer | Streaming | void;
+
+interface OperationSpec<Body, Query> {
   readonly summary: string;
   readonly tag: string;
   /** Its row in the limits table. @default `METHOD path` */
@@ -60,13 +63,20 @@ interface Operation<Body = unknown, Query = unknown> {
   };
   /** Codes beyond those that every operation can answer with. */
   readonly problems?: readonly ProblemCode[];
-  handle(ask: OperationRequest<Body, Query>): Promise<HttpAnswer | Streaming> | HttpAnswer | Streaming;
+  handle(ask: OperationRequest<Body, Query>): Promise<Answer> | Answer;
 }
 
 /** An operation without its types. */
-export type AnyOperation = Operation<unknown, unknown>;
+export interface AnyOperation extends OperationSpec<unknown, unknown> {
+  readonly method: Route["method"];
+  readonly path: string;
+}
 
-/** Keeps what the schemas say of body and query for the handler's types. */
-export function operation<Body = undefined, Query = undefined>(spec: Operation<Body, Query>): AnyOperation {
-  return spec as unknown as AnyOperation;
+/** Keeps what the schemas say of body and query for the handler's types. @param route method and path */
+export function operation<Body = undefined, Query = undefined>(
+  route: `${Route["method"]} /${string}`,
+  spec: OperationSpec<Body, Query>,
+): AnyOperation {
+  const [method, path] = route.split(" ");
+  return { method, path, ...spec } as unknown as AnyOperation;
 }

@@ -4,11 +4,10 @@ import { addressGroup } from "../../lib/address.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { RouteReply } from "../../ports/route.ts";
 import { Gone } from "./body.ts";
-import { owns } from "./checks.ts";
 import { type Exchange, giveBack } from "./call.ts";
-import type { ExchangeDeps } from "./exchange.ts";
 import { createLineBound } from "./line-bound.ts";
 import { overLimit, problemOf, problemReply } from "./reply.ts";
+import { type ExchangeDeps, owns } from "./stations.ts";
 
 interface Refusals {
   /** Returns the answer to an error; `undefined` when the client is gone. Never rejects. */

@@ -1,16 +1,15 @@
 /** The OpenAPI 3.1 document, put together from what operations and routes say of themselves. */
-import type { RepeatedHeaders } from "../../model/header-names.ts";
-import type { Route, SecurityScheme } from "../../ports/route.ts";
-import { neededAccess, type Guarded } from "../http/access.ts";
-import type { AnyOperation } from "../http/operation.ts";
-import { problem } from "../resources/shapes.ts";
-import { collectSchemas, type Json } from "./json-schema.ts";
-import { describeOperation } from "./operations.ts";
-import { type Described, pathItem, shownPath } from "./paths.ts";
+import { z } from "zod";
 import type { EventTypes } from "../../model/event-type.ts";
-import { OPERATIONAL_EVENTS } from "./operational-webhooks.ts";
-import { typedWebhooks } from "./typed-webhooks.ts";
-import { webhooks } from "./webhooks.ts";
+import type { RepeatedHeaders } from "../../model/header-names.ts";
+import type { ProblemCode } from "../../model/problem.ts";
+import type { AnswerDescription, Route, RouteDescription, SecurityScheme } from "../../ports/route.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { neededAccess, type Guarded } from "../http/stations.ts";
+import { note } from "../resources/fields.ts";
+import { collectSchemas, type Json } from "./json-schema.ts";
+import { type Described, pathItem, shownPath } from "./paths.ts";
+import { OPERATIONAL_EVENTS, typedWebhooks, webhooks } from "./webhooks.ts";
 
 interface DocumentDeps {
   readonly operations: readonly AnyOperation[];
@@ -24,6 +23,21 @@ interface DocumentDeps {
   /** Headers that deliveries have a second time, under a name of the config. */
   readonly repeated?: RepeatedHeaders;
 }
+
+const problem = z
+  .strictObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    code: z.string(),
+    errors: z
+      .array(z.strictObject({ path: z.string(), message: z.string(), reason: z.string().optional() }))
+      .optional(),
+    retryAfter: z.int().min(1).optional(),
+  })
+  .meta({ id: "Problem" });
 
 /** Asked for by every operation, and by routes that say so. */
 const ACCESS_TOKEN = { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." };
@@ -90,6 +104,83 @@ const schemeOf = ({ header, description }: SecurityScheme): Json =>
   header === undefined
     ? { type: "http", scheme: "bearer", description }
     : { type: "apiKey", in: "header", name: header, description };
+
+/** The codes that every operation can answer with, whatever it does. */
+const ALWAYS: readonly ProblemCode[] = [
+  "UNAUTHENTICATED",
+  "NOT_FOUND",
+  "NOT_ACCEPTABLE",
+  "ABUSE_SUSPEND",
+  "RATE_LIMIT_EXCEEDED",
+  "BURST_EXCEEDED",
+  "INTERNAL_ERROR",
+  "STORAGE_UNAVAILABLE",
+  "STORAGE_FULL",
+];
+const WITH_BODY: readonly ProblemCode[] = [
+  "INVALID_JSON",
+  "VALIDATION_FAILED",
+  "PAYLOAD_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+  // There is no room for it.
+  "PROVIDER_BACKPRESSURE",
+];
+
+const timestamp = z.iso.datetime();
+const meta = z.strictObject({ timestamp });
+const pagedMeta = z.strictObject({
+  timestamp,
+  nextCursor: note(z.string().optional(), "Where the next page begins, while there is more."),
+  searchedTo: note(
+    timestamp.optional(),
+    "How far back the page has looked, in a list of events: a page may be empty and still have a next one.",
+  ),
+});
+const warnedMeta = z.strictObject({
+  timestamp,
+  warnings: note(z.array(z.string()).optional(), "What you may not have meant."),
+});
+
+const id = (pattern: RegExp, example: string) =>
+  z
+    .string()
+    .regex(pattern)
+    .meta({ examples: [example] });
+/** Parameters of paths. What does not fit is not found, like everything else that is not there. */
+const pathParameters = z.object({
+  keyId: id(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/, "key_1"),
+  subscriptionId: z
+    .string()
+    .max(64)
+    .meta({ examples: ["sub_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"] }),
+  eventId: id(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/, "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"),
+  eventType: z
+    .string()
+    .max(128)
+    .meta({ examples: ["deposit:paid"] }),
+});
+
+/** Describes an operation of the management API as a route is. */
+function describeOperation(operation: AnyOperation): RouteDescription {
+  const { summary, tag, body, bodyOptional, query, reply, problems = [] } = operation;
+  const more = body ? WITH_BODY : query ? (["VALIDATION_FAILED"] as const) : [];
+  return {
+    summary,
+    tag,
+    security: "access token",
+    params: pathParameters,
+    ...(query && { query }),
+    ...(body && { body: { schema: body }, bodyOptional: bodyOptional === true }),
+    answers: [success(reply)],
+    problems: [...ALWAYS, ...more, ...problems],
+  };
+}
+
+function success({ status, data, paged, warns, type }: AnyOperation["reply"]): AnswerDescription {
+  if (type !== undefined) return { status, description: "A stream.", content: { type, schema: z.string() } };
+  if (data === undefined) return { status, description: "Done." };
+  return { status, content: { schema: z.strictObject({ data, meta: paged ? pagedMeta : warns ? warnedMeta : meta }) } };
+}
 
 /** `/openapi.json`: made when it is first asked for, since most relays are never asked, and again for other event types. */
 export function openApiRoutes(deps: DocumentDeps): readonly Route[] {

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { getRawAsset, isSea } from "node:sea";
 import type { Route } from "../../ports/plugin.ts";
-import { notFound } from "../http/checks.ts";
+import { notFound } from "../http/stations.ts";
 
 /** The name under which it is served, and under which a single executable carries it. */
 export const SCRIPT = "rapidoc-min.js";

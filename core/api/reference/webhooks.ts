@@ -1,40 +1,32 @@
-/** What receivers get: the body and the headers of a delivery, for the `webhooks` section of the document. */
+/** The `webhooks` of the document: the body and headers of a delivery, each event type that has a schema, and the operational events. */
 import { z } from "zod";
+import type { EventType, EventTypes } from "../../model/event-type.ts";
 import type { RepeatedHeaders } from "../../model/header-names.ts";
+import { NOTICE_MEANINGS } from "../../model/notice.ts";
+import { note } from "../resources/fields.ts";
 import type { Json, SchemaCollection } from "./json-schema.ts";
 import { contentOf, parameters } from "./paths.ts";
 
-const text = (description: string, example: string) => z.string().meta({ description, examples: [example] });
+const said = (description: string, example: string) => note(z.string(), description, example);
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
-const count = (description: string, example: string) =>
-  z
-    .string()
-    .regex(/^[1-9]\d*$/)
-    .meta({ description, examples: [example] });
+const counted = (description: string, example: string) => note(z.string().regex(/^[1-9]\d*$/), description, example);
 
 /** The body of a delivery: these fields in this order, without any other white space. */
 export const deliveredEvent = z
   .strictObject({
-    id: z
-      .string()
-      .max(128)
-      .meta({
-        description: "Unique per API key, and the same in every attempt and replay: skip an id that you have seen.",
-        examples: ["evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"],
-      }),
-    type: z
-      .string()
-      .max(128)
-      .meta({
-        description: "The name of the event. Names that start with `relay:` are the relay's own.",
-        examples: ["deposit:paid"],
-      }),
-    keyId: z
-      .string()
-      .max(64)
-      .meta({ description: "The API key that the event is of.", examples: ["key_1"] }),
-    createdAt: z.iso.datetime().meta({ description: "When it happened: UTC, with milliseconds." }),
-    data: z.unknown().meta({ description: "Byte for byte as it was published." }),
+    id: note(
+      z.string().max(128),
+      "Unique per API key, and the same in every attempt and replay: skip an id that you have seen.",
+      "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C",
+    ),
+    type: note(
+      z.string().max(128),
+      "The name of the event. Names that start with `relay:` are the relay's own.",
+      "deposit:paid",
+    ),
+    keyId: note(z.string().max(64), "The API key that the event is of.", "key_1"),
+    createdAt: note(z.iso.datetime(), "When it happened: UTC, with milliseconds."),
+    data: note(z.unknown(), "Byte for byte as it was published."),
   })
   .meta({ id: "DeliveredEvent" });
 
@@ -47,23 +39,23 @@ export const deliveredHeaders = z.object({
   "X-Relay-Webhook-Signature-Previous": hex.optional().meta({
     description: "The same by the previous secret, for as long as that overlaps after a rotation.",
   }),
-  "webhook-id": text("The event's id.", "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"),
-  "webhook-timestamp": count("When this attempt was signed, in epoch seconds.", "1767225600"),
-  "webhook-signature": text(
+  "webhook-id": said("The event's id.", "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"),
+  "webhook-timestamp": counted("When this attempt was signed, in epoch seconds.", "1767225600"),
+  "webhook-signature": said(
     "Standard Webhooks: `v1,` and the HMAC-SHA256 of `webhook-id.webhook-timestamp.body` in base64. The key is what stands behind `whsec_`, decoded. One for each secret that is live, with spaces between them. Where the relay signs with Ed25519 too, `v1a,` and that signature follow, for the keys of `/.well-known/relay-keys`.",
     "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
   ),
-  "X-Relay-Event": text("The name of the event.", "deposit:paid"),
-  "X-Relay-Attempt": count("Counts the attempts, from 1 on; a replay begins again.", "1"),
-  "X-Relay-Replay": count("Counts the replays, from 1 on. A first delivery has no such header.", "1").optional(),
-  "Content-Digest": text("SHA-256 of the body (RFC 9530).", "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:"),
-  traceparent: text(
+  "X-Relay-Event": said("The name of the event.", "deposit:paid"),
+  "X-Relay-Attempt": counted("Counts the attempts, from 1 on; a replay begins again.", "1"),
+  "X-Relay-Replay": counted("Counts the replays, from 1 on. A first delivery has no such header.", "1").optional(),
+  "Content-Digest": said("SHA-256 of the body (RFC 9530).", "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:"),
+  traceparent: said(
     "W3C trace context, where it was published with one.",
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
   ).optional(),
 });
 
-const example = {
+const delivered = {
   id: "evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C",
   type: "deposit:paid",
   keyId: "key_1",
@@ -93,7 +85,7 @@ export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): 
       parameters: parameters("header", allHeaders(repeated), schemas),
       requestBody: {
         required: true,
-        content: contentOf([{ schema: deliveredEvent, examples: { event: example } }], "output", schemas),
+        content: contentOf([{ schema: deliveredEvent, examples: { event: delivered } }], "output", schemas),
       },
       responses: {
         "2XX": { description: "Delivered, whatever the body says." },
@@ -105,3 +97,120 @@ export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): 
     },
   },
 });
+
+/** A webhook by the name of each type. One that collides with ours, `event`, is left out. */
+export function typedWebhooks(types: EventTypes, tag = "Event types"): Json {
+  const described = Object.entries(types).filter(
+    ([name, { schema, example }]) => name !== "event" && (schema !== undefined || example !== undefined),
+  );
+  return Object.fromEntries(described.map(([name, type]) => [name, { post: webhook(name, type, tag) }]));
+}
+
+const webhook = (name: string, { schema = true, example, description, deprecated }: EventType, tag: string): Json => ({
+  operationId: `receive ${name}`,
+  summary: name,
+  ...(description !== undefined && { description }),
+  ...(deprecated === true && { deprecated }),
+  tags: [tag],
+  security: [],
+  requestBody: {
+    required: true,
+    content: {
+      "application/json": {
+        schema: {
+          type: "object",
+          required: ["id", "type", "keyId", "createdAt", "data"],
+          properties: {
+            id: { type: "string" },
+            type: { const: name },
+            keyId: { type: "string" },
+            createdAt: { type: "string", format: "date-time" },
+            data: moved(schema, `#/webhooks/${name}/post/requestBody/content/application~1json/schema/properties/data`),
+          },
+        },
+        ...(example !== undefined && {
+          example: { ...delivered, type: name, data: example },
+        }),
+      },
+    },
+  },
+  responses: { "2XX": { description: "Delivered, whatever the body says." }, default: { description: "Tried again." } },
+});
+
+/** Keywords whose value is data and no schema. */
+const DATA = new Set(["const", "enum", "default", "example", "examples"]);
+/** Keywords that hold schemas by names, which may be spelled like keywords. */
+const BY_NAME = new Set(["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"]);
+
+/** A schema with its references led to the place where it now stands. Its own name would hide that place. */
+function moved(schema: unknown, place: string): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => moved(one, place));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const words = Object.entries(schema).filter(([word]) => word !== "$id" && word !== "$schema");
+  return Object.fromEntries(
+    words.map(([word, value]) => {
+      if (word === "$ref" && typeof value === "string") return [word, `${place}${value.slice(1)}`];
+      if (DATA.has(word) || word.startsWith("x-")) return [word, value];
+      if (!BY_NAME.has(word) || typeof value !== "object" || value === null) return [word, moved(value, place)];
+      return [word, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, moved(one, place)]))];
+    }),
+  );
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const text = { type: "string" } as const;
+const count = { type: "integer", minimum: 0 } as const;
+const time = { type: "string", format: "date-time" } as const;
+
+const COMMON = {
+  keyId: { ...text, description: "The API key that it is about. Only in events of the key `relay:operator`." },
+  heldBack: {
+    ...count,
+    description: "How many of the kind about the same were held back since the last one. Absent when there was none.",
+  },
+} as const;
+
+const SUBSCRIPTION = {
+  subscriptionId: { ...text, description: "The subscription that it is about." },
+  host: { ...text, description: "The host of its URL." },
+} as const;
+
+const FAILURE = {
+  subscriptionId: text,
+  deliveryId: text,
+  eventId: text,
+  type: { ...text, description: "The type of the event that was not delivered." },
+  reason: { ...text, description: "Why the delivery has failed: `exhausted` or `endpoint_gone`." },
+  cycle: { ...count, description: "0, or how often it was replayed." },
+  attempts: { ...count, description: "Attempts of this cycle." },
+} as const;
+
+const data = (properties: Schema, optional: readonly string[]): Schema => ({
+  type: "object",
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  properties,
+});
+/** A URL need not have a host. */
+const about = (more: Schema): Schema => data({ ...COMMON, ...SUBSCRIPTION, ...more }, ["keyId", "heldBack", "host"]);
+
+const SCHEMAS: Readonly<Record<keyof typeof NOTICE_MEANINGS, Schema>> = {
+  "relay:breaker.opened": about({ failures: count, failingSince: time, pausedUntil: time }),
+  "relay:breaker.closed": about({ failingSince: time }),
+  "relay:subscription.failing": about(FAILURE),
+  "relay:subscription.disabled": about({ reason: { enum: ["endpoint_gone", "endpoint_failing", "by_hand"] } }),
+  "relay:secret.expiring": about({ previousSecretExpiresAt: time }),
+  "relay:pending.high": data({ ...COMMON, pending: count, bound: count }, ["keyId", "heldBack"]),
+  "relay:delivery.failed": data({ keyId: COMMON.keyId, ...FAILURE }, ["keyId"]),
+};
+
+const described = (type: keyof typeof NOTICE_MEANINGS): EventTypes[string] => ({
+  description: NOTICE_MEANINGS[type],
+  schema: SCHEMAS[type],
+  validate: "off",
+});
+
+/** By name; at most one of each within an hour about one subscription, but for `relay:delivery.failed`. */
+export const OPERATIONAL_EVENTS = Object.fromEntries(
+  (Object.keys(SCHEMAS) as (keyof typeof SCHEMAS)[]).map((type) => [type, described(type)]),
+) as Readonly<Record<keyof typeof SCHEMAS, EventTypes[string]>>;

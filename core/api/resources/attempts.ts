@@ -1,20 +1,34 @@
 /** The attempts of one delivery, those before its replays too, and the attempts of a key over all its events. */
 import { z } from "zod";
-import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
-import type { AttemptHistory } from "../../history/attempts.ts";
-import type { Cursors } from "../http/cursor.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
-import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
-import type { AttemptSearch } from "../../history/attempt-search.ts";
 import { isoTime } from "../../lib/time.ts";
+import type { Attempt, AttemptError } from "../../model/attempt.ts";
+import { attemptId, type Delivery } from "../../model/delivery.ts";
 import { noSuch } from "../../model/problem.ts";
-import { attemptsQuery } from "./events-query.ts";
-import { attempt, time } from "./shapes.ts";
-import { deliveryStatuses } from "./statuses.ts";
-import { namesOf, subscriptionName } from "./subscription-names.ts";
-import { attemptView } from "./views.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
+import type { ResourceDeps } from "./deps.ts";
+import { attemptErrors, deliveryStatuses, digits, isSpan, moment, NO_SPAN, note, time } from "./fields.ts";
+import { DEFAULT_LIMIT, pageQuery, paging } from "./lists.ts";
+import { subscriptionName } from "./subscription-schema.ts";
+import { namesOf } from "./subscriptions.ts";
 
-const ATTEMPTS_PATH = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
+export const attempt = z
+  .strictObject({
+    id: z.string(),
+    cycle: z.int(),
+    number: z.int(),
+    startedAt: time,
+    durationMs: z.number(),
+    statusCode: z.int().optional(),
+    error: attemptErrors.optional(),
+    detail: note(
+      z.string().optional(),
+      "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`. Of a test event, that the connection of its URL is away.",
+    ),
+    responseExcerpt: z.string().optional(),
+    responseTruncated: z.boolean().optional(),
+    transform: note(z.string().optional(), "The transform that made the body."),
+  })
+  .meta({ id: "Attempt" });
 
 /** An attempt with its event and its delivery. */
 const foundAttempt = attempt
@@ -28,70 +42,89 @@ const foundAttempt = attempt
   })
   .meta({ id: "FoundAttempt" });
 
-export function attemptOperations(deps: {
-  readonly attempts: AttemptHistory;
-  readonly searchAttempts: AttemptSearch;
-  readonly subscriptionCache: Pick<SubscriptionCache, "get">;
-  /** Cursors that hold a number. */
-  readonly places: Cursors;
-  /** Cursors that hold a place among the attempts of a key. */
-  readonly attemptPlaces: Cursors;
-}): readonly AnyOperation[] {
-  const { attempts, searchAttempts, subscriptionCache, places, attemptPlaces } = deps;
-  return [
-    operation({
-      method: "GET",
-      path: "/api-keys/{keyId}/attempts",
-      summary:
-        "List the attempts of a key, newest event first, of the newest cycle of each delivery; each page looks at a bounded number of events",
-      tag: "Deliveries",
-      portal: true,
-      query: attemptsQuery,
-      reply: { status: 200, data: z.array(foundAttempt), paged: true },
-      async handle({ keyId, query }) {
-        const { cursor, limit = DEFAULT_LIMIT, ...filter } = query;
-        const list = `attempts:${keyId}:${JSON.stringify(filter)}`;
-        const after = attemptPlaces.read(cursor, list);
-        const { items, next, searchedTo } = await searchAttempts(keyId, filter, { after, limit });
-        const ids = items.map(({ delivery }) => delivery.subscriptionId);
-        const names = await namesOf(subscriptionCache, keyId, ids);
-        return {
-          data: items.map(({ event, delivery, attempt: one }) => ({
-            eventId: event.id,
-            type: event.type,
-            acceptedAt: isoTime(event.acceptedAt),
-            subscriptionId: delivery.subscriptionId,
-            subscriptionName: names.get(delivery.subscriptionId),
-            deliveryStatus: delivery.status,
-            ...attemptView(delivery, one),
-          })),
-          nextCursor: attemptPlaces.write(next, list),
-          ...(searchedTo !== undefined && { searchedTo }),
-        };
-      },
-    }),
-    operation({
-      method: "GET",
-      path: ATTEMPTS_PATH,
-      summary: "List the attempts of a delivery over all its replays, newest first",
-      tag: "Deliveries",
-      portal: true,
-      query: pageQuery,
-      reply: { status: 200, data: z.array(attempt), paged: true },
-      async handle({ keyId, params, query }) {
-        const { cursor, limit = DEFAULT_LIMIT } = query;
-        const { eventId = "", subscriptionId = "" } = params;
-        const list = `attempts:${keyId}:${eventId}:${subscriptionId}`;
-        const place = places.read(cursor, list);
-        const before = place === undefined ? undefined : Number(place);
-        const page = await attempts.page(keyId, eventId, subscriptionId, { before, limit });
-        if (page === undefined) throw noSuch("delivery");
-        const { delivery, next } = page;
-        return {
-          data: page.attempts.map((one) => attemptView(delivery, one)),
-          nextCursor: places.write(next === undefined ? undefined : String(next), list),
-        };
-      },
-    }),
-  ];
+const SAME = "`statusCode`, `error` and `minDurationMs` together mean one attempt, of the newest cycle of a delivery.";
+/** The part of a query that an attempt must match. */
+export const attempted = {
+  statusCode: note(digits(100, 599).optional(), `What an attempt was answered. ${SAME}`),
+  error: note(attemptErrors.optional(), `The stage at which an attempt failed. ${SAME}`),
+  minDurationMs: note(digits(0, 3_600_000).optional(), `How long an attempt took, in milliseconds, at least. ${SAME}`),
+};
+const attemptsQuery = z
+  .strictObject({
+    subscriptionId: z.string().max(64).optional(),
+    since: note(moment.optional(), "Of events that were accepted then or later."),
+    until: note(moment.optional(), "Of events that were accepted before."),
+    ...attempted,
+    ...paging,
+  })
+  .refine(isSpan, NO_SPAN);
+
+/** Stages whose words name no address; those of others may tell a subscriber of an inner network. */
+const EXPLAINED: ReadonlySet<AttemptError> = new Set(["guard", "token", "transform"]);
+
+export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, one: Attempt): object {
+  return {
+    id: attemptId(delivery.ordinal, delivery.subscriptionId, one.cycle, one.number),
+    cycle: one.cycle,
+    number: one.number,
+    startedAt: isoTime(one.startedAt),
+    durationMs: one.durationMs,
+    statusCode: one.statusCode,
+    error: one.error,
+    detail: one.error !== undefined && EXPLAINED.has(one.error) ? one.detail : undefined,
+    responseExcerpt: one.responseExcerpt,
+    responseTruncated: one.responseTruncated,
+    transform: one.transform,
+  };
 }
+
+export const attemptOperations = (deps: ResourceDeps): readonly AnyOperation[] => [search(deps), ofDelivery(deps)];
+
+const search = ({ searchAttempts, subscriptionCache, attemptPlaces }: ResourceDeps) =>
+  operation("GET /api-keys/{keyId}/attempts", {
+    summary:
+      "List the attempts of a key, newest event first, of the newest cycle of each delivery; each page looks at a bounded number of events",
+    tag: "Deliveries",
+    portal: true,
+    query: attemptsQuery,
+    reply: { status: 200, data: z.array(foundAttempt), paged: true },
+    async handle({ keyId, query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) {
+      const list = `attempts:${keyId}:${JSON.stringify(filter)}`;
+      const after = attemptPlaces.read(cursor, list);
+      const { items, next, searchedTo } = await searchAttempts(keyId, filter, { after, limit });
+      const ids = items.map(({ delivery }) => delivery.subscriptionId);
+      const names = await namesOf(subscriptionCache, keyId, ids);
+      return {
+        data: items.map(({ event, delivery, attempt: one }) => ({
+          eventId: event.id,
+          type: event.type,
+          acceptedAt: isoTime(event.acceptedAt),
+          subscriptionId: delivery.subscriptionId,
+          subscriptionName: names.get(delivery.subscriptionId),
+          deliveryStatus: delivery.status,
+          ...attemptView(delivery, one),
+        })),
+        nextCursor: attemptPlaces.write(next, list),
+        searchedTo,
+      };
+    },
+  });
+
+const ofDelivery = ({ attempts, places }: ResourceDeps) =>
+  operation("GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts", {
+    summary: "List the attempts of a delivery over all its replays, newest first",
+    tag: "Deliveries",
+    portal: true,
+    query: pageQuery,
+    reply: { status: 200, data: z.array(attempt), paged: true },
+    async handle({ keyId, eventId, subscriptionId, query: { cursor, limit = DEFAULT_LIMIT } }) {
+      const list = `attempts:${keyId}:${eventId}:${subscriptionId}`;
+      const place = places.read(cursor, list);
+      const before = place === undefined ? undefined : Number(place);
+      const page = await attempts.page(keyId, eventId, subscriptionId, { before, limit });
+      if (page === undefined) throw noSuch("delivery");
+      const { delivery, next } = page;
+      const data = page.attempts.map((one) => attemptView(delivery, one));
+      return { data, nextCursor: places.write(next?.toString(), list) };
+    },
+  });

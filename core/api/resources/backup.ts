@@ -1,28 +1,20 @@
 /** A backup of everything, as lines of text, while the relay serves. Secrets in it stay sealed. */
 import { once } from "node:events";
-import { auditChange } from "../../records/audit-trail.ts";
 import { canTap, backupLines, endedLine } from "../../maintenance/backup.ts";
-import { WHOLE_RELAY } from "../../model/schema.ts";
 import { Problem } from "../../model/problem.ts";
+import { WHOLE_RELAY } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Log } from "../../ports/plugin.ts";
-import type { Storage } from "../../ports/storage.ts";
+import { auditChange } from "../../records/audit-trail.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
+import type { ResourceDeps } from "./deps.ts";
 
 /** A client that takes nothing for so long is disconnected, ms. */
 const STALLED_MS = 30_000;
 
-export function backupOperations(deps: {
-  readonly storage: Storage;
-  readonly clock: Clock;
-  readonly log?: Pick<Log, "error"> | undefined;
-}): readonly AnyOperation[] {
-  const { storage, clock, log } = deps;
+export function backupOperations({ storage, clock, log }: ResourceDeps): readonly AnyOperation[] {
   let running = false;
   return [
-    operation({
-      method: "GET",
-      path: "/relay/backup",
+    operation("GET /relay/backup", {
       summary:
         "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
       tag: "Operating",
@@ -78,7 +70,7 @@ export function backupOperations(deps: {
 
 class Stalled extends Error {}
 
-/** Until the client has taken what was written. @throws Stalled when it does not */
+/** Waits until the client has taken what was written. @throws Stalled when it does not */
 async function drained(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
   const over = new AbortController();
   const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {

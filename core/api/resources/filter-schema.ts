@@ -1,4 +1,4 @@
-/** The shape of a filter: what validates it and documents it. Bounds that concern the whole of it are checked at its root. */
+/** The schema of a filter, which validates and documents it. Bounds that concern the whole of it are checked at its root. */
 import { z } from "zod";
 import { FILTER_BOUNDS, namesOf, type Filter, type FilterPath } from "../../model/filter.ts";
 
@@ -59,7 +59,7 @@ const TOGETHER = [
   },
 ];
 
-/** What is wrong with the fields that a part of a filter has together. */
+/** Returns what is wrong with the fields that a part of a filter has together. */
 function partFault(part: Filter): string | undefined {
   const has = (name: keyof Filter): boolean => part[name] !== undefined;
   const groups = GROUPS.filter(has);
@@ -73,18 +73,14 @@ function partFault(part: Filter): string | undefined {
   return has("lt") && has("lte") ? "has lt and lte: give one of them" : undefined;
 }
 
+const parts = z
+  .array(z.lazy(() => part))
+  .min(1)
+  .max(nodes - 1);
 const part: z.ZodType<Filter> = z
   .strictObject({
-    and: z
-      .array(z.lazy(() => part))
-      .min(1)
-      .max(nodes - 1)
-      .optional(),
-    or: z
-      .array(z.lazy(() => part))
-      .min(1)
-      .max(nodes - 1)
-      .optional(),
+    and: parts.optional(),
+    or: parts.optional(),
     not: z.lazy(() => part).optional(),
     path: path.optional(),
     equals: value.optional(),
@@ -127,28 +123,5 @@ export const filter = z
     if (new TextEncoder().encode(JSON.stringify(given)).length > bytes) say(`must be at most ${bytes} bytes of JSON`);
   });
 
-/** In answers. */
+/** The filter in answers. */
 export const shownFilter = part;
-
-/** What a filter test answers. */
-export const filterTested = z
-  .strictObject({
-    matched: z.boolean().meta({ description: "Whether the subscription would get the event: both of the following." }),
-    typeMatched: z.boolean().meta({ description: "Whether one of the subscription's event names matches." }),
-    filterMatched: z.boolean().meta({ description: "Whether the filter matches; true when there is none." }),
-    type: z.string(),
-    filter: shownFilter.nullable().meta({ description: "The filter that was judged." }),
-    conditions: z.array(
-      z.strictObject({
-        at: z.string().meta({ examples: ["filter.and[1]"], description: "Where the condition stands in the filter." }),
-        condition: shownFilter,
-        matched: z.boolean(),
-        decided: z.boolean().meta({ description: "Whether the outcome of the filter follows from this condition." }),
-        found: z.string().meta({
-          examples: ['"EUR"', "missing"],
-          description: "The JSON of the value at the path, cut off when long; or `missing`, `a list`, `an object`.",
-        }),
-      }),
-    ),
-  })
-  .meta({ id: "FilterTest" });

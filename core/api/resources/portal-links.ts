@@ -4,6 +4,8 @@ import { isoTime } from "../../lib/time.ts";
 import type { Call } from "../http/call.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
 import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";
+import type { ResourceDeps } from "./deps.ts";
+import { note } from "./fields.ts";
 
 const DEFAULT_S = 3_600;
 const path = "/api-keys/{keyId}/portal-links";
@@ -11,24 +13,22 @@ const tag = "Portal";
 
 const body = z
   .strictObject({
-    access: z.enum(["manage", "read"]).meta({ description: "`read`: the holder looks, and changes nothing." }),
-    expiresInSeconds: z
-      .int()
-      .min(60)
-      .max(LONGEST_LINK_MS / 1_000)
-      .default(DEFAULT_S)
-      .meta({ description: "How long the link opens the portal." }),
+    access: note(z.enum(["manage", "read"]), "`read`: the holder looks, and changes nothing."),
+    expiresInSeconds: note(
+      z
+        .int()
+        .min(60)
+        .max(LONGEST_LINK_MS / 1_000)
+        .default(DEFAULT_S),
+      "How long the link opens the portal.",
+    ),
   })
   .meta({ id: "PortalLinkRequest" });
 
 const made = z
   .strictObject({
-    id: z
-      .string()
-      .meta({ description: "Names the link in the audit trail, where its holder is `portal:` and this id." }),
-    url: z
-      .string()
-      .meta({ description: "Holds the token behind `#`. Everybody who has the link may use it until it expires." }),
+    id: note(z.string(), "Names the link in the audit trail, where its holder is `portal:` and this id."),
+    url: note(z.string(), "Holds the token behind `#`. Everybody who has the link may use it until it expires."),
     expiresAt: z.iso.datetime(),
   })
   .meta({ id: "PortalLink" });
@@ -39,13 +39,11 @@ export interface PortalOffer {
   readonly pageUrl: (call: Call) => string;
 }
 
-export function portalOperations({ portal }: { readonly portal?: PortalOffer | undefined }): readonly AnyOperation[] {
+export function portalOperations({ portal }: ResourceDeps): readonly AnyOperation[] {
   if (portal === undefined) return [];
   const { links, pageUrl } = portal;
   return [
-    operation({
-      method: "POST",
-      path,
+    operation(`POST ${path}`, {
       summary: "Make a link that opens the portal of this key, and nothing else, until it expires",
       tag,
       body,
@@ -56,17 +54,12 @@ export function portalOperations({ portal }: { readonly portal?: PortalOffer | u
         return { data: { id, url: `${pageUrl(call)}#link=${token}`, expiresAt: isoTime(expiresAt) } };
       },
     }),
-    operation({
-      method: "DELETE",
-      path,
+    operation(`DELETE ${path}`, {
       summary: "End all links to the portal of this key",
       tag,
       reply: { status: 204 },
       problems: ["CONFLICT"],
-      async handle({ keyId, actor }) {
-        await links.revoke(keyId, actor);
-        return {};
-      },
+      handle: ({ keyId, actor }) => links.revoke(keyId, actor),
     }),
   ];
 }

@@ -1,77 +1,99 @@
-/** Stats: of a key for charts, and of the relay for operators. */
-import type { Chart, SubscriptionStats, KeyStats, StatsRange, Sums } from "../../stats/query.ts";
+/** The figures of a key, for charts, with how each of its subscriptions is. */
+import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
-import { operation } from "../http/operation.ts";
-import type { AnyOperation } from "../http/operation.ts";
-import { statsQuery, statusQuery } from "./schemas.ts";
-import { figures as shape, keyStats } from "./shapes.ts";
-import { listedView } from "./views.ts";
+import type { Chart, SubscriptionStats } from "../../stats/query.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
+import type { ResourceDeps } from "./deps.ts";
+import { deliveryStatuses, note, time } from "./fields.ts";
+import { listedFields } from "./subscription-schema.ts";
+import { listedView } from "./subscriptions.ts";
 
-export interface StatsSource {
-  /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
-  stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
-  /** Of one key over a range, without charts. */
-  sums?(keyId: string, range: StatsRange): Promise<Sums>;
-  /** Nodes, storage, backlog. */
-  status?(): Promise<Readonly<Record<string, unknown>>>;
-  /** Of the whole relay, for charts. */
-  relay?(range: StatsRange): Promise<Chart>;
+export const range = z.enum(["1h", "24h", "7d"]);
+const column = z.array(z.number().nullable());
+export const sums = {
+  accepted: z.int(),
+  filtered: z.int(),
+  delivered: z.int(),
+  failed: z.int(),
+  attempts: z.int(),
+};
+export const latency = { p50Ms: z.number().nullable(), p99Ms: z.number().nullable() };
+const refusals = <T extends z.ZodType>(of: T) =>
+  z.strictObject({ RATE_LIMIT_EXCEEDED: of, BURST_EXCEEDED: of, PROVIDER_BACKPRESSURE: of, ABUSE_SUSPEND: of });
+const series = z.strictObject({
+  accepted: column,
+  filtered: column,
+  delivered: column,
+  failed: column,
+  attempts: column,
+  p50Ms: column,
+  p99Ms: column,
+  backlog: column,
+  refused: refusals(column),
+});
+const lastDelivery = z.strictObject({
+  eventId: z.string(),
+  status: deliveryStatuses,
+  at: time,
+  statusCode: z.int().optional(),
+  error: z.string().optional(),
+});
+const glance = z
+  .strictObject({
+    ...listedFields,
+    figures: z.strictObject({
+      ...sums,
+      ...latency,
+      backlog: note(z.int(), "Deliveries pending now; 1,000 stands for that or more."),
+    }),
+    failuresInARow: z.int(),
+    failingSince: time.optional(),
+    restsUntil: note(time.optional(), "The breaker rests it until then."),
+    lastDelivery: note(lastDelivery.optional(), "Of the newest event that it was tried with."),
+  })
+  .meta({ id: "SubscriptionAtAGlance" });
+export const keyStats = z
+  .strictObject({
+    range,
+    stepMs: z.int(),
+    from: time,
+    series: note(series, "One number a bucket, oldest first; null: nothing measured."),
+    totals: z.strictObject({ ...sums, ...latency, refused: refusals(z.int()) }),
+    subscriptions: z.array(glance).max(1_000),
+    subscriptionsLeft: note(z.int().optional(), "How many more there are, with fewer events and attempts."),
+  })
+  .meta({ id: "KeyStats" });
+
+export function statsOperations({ figures }: ResourceDeps): readonly AnyOperation[] {
+  const { stats } = figures ?? {};
+  if (stats === undefined) return [];
+  return [
+    operation("GET /api-keys/{keyId}/stats", {
+      summary: "Figures of a key for charts, and how its subscriptions are",
+      tag: "Figures",
+      portal: true,
+      query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
+      reply: { status: 200, data: keyStats },
+      async handle({ keyId, query }) {
+        const { subscriptions, left, ...rest } = await stats(keyId, query.range, query.subscriptionId);
+        const subscriptionsLeft = left > 0 ? left : undefined;
+        return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), subscriptionsLeft } };
+      },
+    }),
+  ];
 }
 
-export function statsOperations(deps: { readonly figures?: StatsSource | undefined }): readonly AnyOperation[] {
-  const { figures = {} } = deps;
-  const operations: AnyOperation[] = [];
-  const { stats, status, relay } = figures;
-  if (stats !== undefined) {
-    operations.push(
-      operation({
-        method: "GET",
-        path: "/api-keys/{keyId}/stats",
-        summary: "Figures of a key for charts, and how its subscriptions are",
-        tag: "Figures",
-        portal: true,
-        query: statsQuery,
-        reply: { status: 200, data: keyStats },
-        async handle({ keyId, query }) {
-          const { subscriptions, left, ...rest } = await stats(keyId, query.range, query.subscriptionId);
-          const more = left > 0 ? { subscriptionsLeft: left } : {};
-          return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), ...more } };
-        },
-      }),
-    );
-  }
-  if (status !== undefined) {
-    operations.push(
-      operation({
-        method: "GET",
-        path: "/relay/status",
-        summary: "Nodes, storage and backlog; for tokens that own every key",
-        tag: "Figures",
-        everyKey: true,
-        query: statusQuery,
-        reply: { status: 200, data: shape },
-        async handle({ query: { range } }) {
-          const now = await status();
-          if (range === undefined || relay === undefined) return { data: now };
-          return { data: { ...now, figures: chartView(await relay(range)) } };
-        },
-      }),
-    );
-  }
-  return operations;
-}
+export const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
+const timeOf = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
 
-const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
-const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
-
-function glanceView({ subscription, health, last, ...figures }: SubscriptionStats): unknown {
+function glanceView({ subscription, health, last, ...figures }: SubscriptionStats): object {
   const newest = last?.attempts.at(-1);
   return {
-    ...(listedView(subscription) as object),
+    ...listedView(subscription),
     figures,
     failuresInARow: health.failures,
-    failingSince: time(health.failingSince),
-    restsUntil: time(health.restsUntil),
+    failingSince: timeOf(health.failingSince),
+    restsUntil: timeOf(health.restsUntil),
     lastDelivery: last && {
       eventId: last.eventId,
       status: last.status,

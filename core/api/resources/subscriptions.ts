@@ -1,26 +1,126 @@
-/** The subscriptions of a key: the operations that the interface names first. */
-import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
-import { noSuch, Problem } from "../../model/problem.ts";
+/** The subscriptions of a key: how they are shown and found, and the operations that the interface names first. */
+import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
+import { noSuch, Problem } from "../../model/problem.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { z } from "zod";
-import { refuseOutline } from "../../records/subscription-record.ts";
+import { isOutline, refuseOutline } from "../../records/subscription-record.ts";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { type AnyOperation, operation } from "../http/operation.ts";
-import { createBody, rotateBody, updateBody } from "./schemas.ts";
+import type { ResourceDeps } from "./deps.ts";
 import {
+  createBody,
   createdSubscription,
   listedSubscription,
+  rotateBody,
   rotatedSubscription,
   shownSubscription,
+  updateBody,
   updatedSubscription,
-} from "./shapes.ts";
-import { createdView, listedView, rotatedView, shownView, updatedView } from "./views.ts";
+} from "./subscription-schema.ts";
 
 const WEBHOOKS = "/api-keys/{keyId}/webhooks";
-export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
+export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}` as const;
 const tag = "Subscriptions";
+
+export const subscriptionOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
+  create(deps),
+  list(deps),
+  show(deps),
+  update(deps),
+  remove(deps),
+  rotate(deps),
+];
+
+const create = ({ subscriptionCache, subscriptions, clock, schemes }: ResourceDeps) =>
+  operation(`POST ${WEBHOOKS}`, {
+    summary: "Create a subscription",
+    tag,
+    portal: true,
+    body: createBody(schemes),
+    reply: { status: 201, data: createdSubscription, warns: true },
+    problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
+    async handle({ keyId, body, actor, principal }) {
+      checkScheme(principal, body.url);
+      // Read before: once the subscription is made, nothing may keep its secret from the client.
+      const others = await subscriptionCache.of(keyId);
+      const { subscription, secret } = await subscriptions.create(keyId, body, actor);
+      const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
+      const warnings = [...sameUrl(subscription, others), ...certificateEnded(subscription, clock.now())];
+      // A secret that the caller gave is known there: it is not sent over the wire, and into a log behind it, again.
+      const shown = typeof body.secret === "string" ? undefined : secret;
+      return { data: createdView(subscription, shown), warnings, headers: { Location: location } };
+    },
+  });
+
+const list = ({ subscriptionCache }: ResourceDeps) =>
+  operation(`GET ${WEBHOOKS}`, {
+    summary: "List the subscriptions of a key",
+    tag,
+    portal: true,
+    reply: { status: 200, data: z.array(listedSubscription) },
+    async handle({ keyId }) {
+      const all = [...(await subscriptionCache.of(keyId))];
+      all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+      return { data: all.map(listedView) };
+    },
+  });
+
+const show = ({ subscriptionCache }: ResourceDeps) =>
+  operation(`GET ${WEBHOOK}`, {
+    summary: "Show a subscription",
+    tag,
+    portal: true,
+    reply: { status: 200, data: shownSubscription },
+    async handle({ keyId, subscriptionId }) {
+      const found = await findSubscription(subscriptionCache, keyId, subscriptionId);
+      return { data: { ...basics(found), ...createdAt(found), ...updatedAt(found), ...optional(found) } };
+    },
+  });
+
+const update = ({ subscriptions, clock, schemes }: ResourceDeps) =>
+  operation(`PATCH ${WEBHOOK}`, {
+    summary: "Update a subscription; what is left out stays as it is",
+    tag,
+    portal: true,
+    body: updateBody(schemes),
+    reply: { status: 200, data: updatedSubscription, warns: true },
+    problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
+    async handle({ keyId, subscriptionId, body, actor, principal }) {
+      checkScheme(principal, body.url);
+      const updated = await subscriptions.update(keyId, subscriptionId, body, actor);
+      const warnings = certificateEnded(updated, clock.now());
+      return { data: { ...basics(updated), ...updatedAt(updated), ...optional(updated) }, warnings };
+    },
+  });
+
+const remove = ({ subscriptions }: ResourceDeps) =>
+  operation(`DELETE ${WEBHOOK}`, {
+    summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
+    tag,
+    portal: true,
+    reply: { status: 204 },
+    problems: ["CONFLICT"],
+    handle: ({ keyId, subscriptionId, actor }) => subscriptions.remove(keyId, subscriptionId, actor),
+  });
+
+const rotate = ({ subscriptions }: ResourceDeps) =>
+  operation(`POST ${WEBHOOK}/rotate-secret`, {
+    summary: "Give a subscription a new secret; asks for a fresh second factor",
+    tag,
+    body: rotateBody,
+    bodyOptional: true,
+    stepUp: "secret.rotated",
+    reply: { status: 200, data: rotatedSubscription },
+    problems: ["STEP_UP_REQUIRED", "CONFLICT"],
+    async handle({ keyId, subscriptionId, body, actor }) {
+      const overlapMs = body.overlapSeconds * 1_000;
+      const { subscription, secret } = await subscriptions.rotate(keyId, subscriptionId, overlapMs, actor);
+      const previous = subscription.secrets[1]?.expiresAt;
+      const previousSecretExpiresAt = previous === undefined ? null : isoTime(previous);
+      return { data: { ...basics(subscription), secret, ...updatedAt(subscription), previousSecretExpiresAt } };
+    },
+  });
 
 /**
  * Customers choose addresses of their own, not what the operator has connected: buses, files, mail.
@@ -31,21 +131,6 @@ function checkScheme({ portal }: Principal, url: string | undefined): void {
   const errors = [{ path: "url", message: "must start with https:// when it is set by a portal link" }];
   throw new Problem("URL_NOT_ALLOWED", "Use an HTTPS address, or ask the operator of the relay.", { errors });
 }
-
-/** Of one that is damaged, returns its outline. @throws Problem NOT_FOUND for one that is not there, or not any more */
-export async function findSubscription(
-  subscriptionCache: SubscriptionCache,
-  keyId: string,
-  id: string,
-): Promise<Subscription> {
-  const found = await subscriptionCache.get(keyId, id);
-  if (!isLive(found)) throw noSuch("subscription");
-  return found;
-}
-
-/** @throws Problem NOT_FOUND; DamagedRecordError for one that is damaged */
-export const findReadable = async (...of: Parameters<typeof findSubscription>): Promise<Subscription> =>
-  refuseOutline(await findSubscription(...of));
 
 const sameUrl = (made: Subscription, others: readonly Subscription[]): readonly string[] =>
   others
@@ -58,107 +143,77 @@ const certificateEnded = ({ clientCertificate: shown }: Subscription, now: numbe
     ? [`the client certificate ended on ${isoTime(shown.notAfter).slice(0, 10)}: a receiver that looks will refuse it`]
     : [];
 
-export function subscriptionOperations(deps: {
-  readonly subscriptionCache: SubscriptionCache;
-  readonly subscriptions: Subscriptions;
-  readonly clock: Pick<Clock, "now">;
-  /** URL schemes that a transport serves. */
-  readonly schemes: readonly string[];
-}): readonly AnyOperation[] {
-  const { subscriptionCache, subscriptions, clock, schemes } = deps;
-  return [
-    operation({
-      method: "POST",
-      path: WEBHOOKS,
-      summary: "Create a subscription",
-      tag,
-      portal: true,
-      body: createBody(schemes),
-      reply: { status: 201, data: createdSubscription, warns: true },
-      problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
-      async handle({ keyId, body, actor, principal }) {
-        checkScheme(principal, body.url);
-        // Read before: once the subscription is made, nothing may keep its secret from the client.
-        const others = await subscriptionCache.of(keyId);
-        const { subscription, secret } = await subscriptions.create(keyId, body, actor);
-        const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
-        const warnings = [...sameUrl(subscription, others), ...certificateEnded(subscription, clock.now())];
-        // A secret that the caller gave is known there: it is not sent over the wire, and into a log behind it, again.
-        const shown = typeof body.secret === "string" ? undefined : secret;
-        return { data: createdView(subscription, shown), warnings, headers: { Location: location } };
-      },
-    }),
-    operation({
-      method: "GET",
-      path: WEBHOOKS,
-      summary: "List the subscriptions of a key",
-      tag,
-      portal: true,
-      reply: { status: 200, data: z.array(listedSubscription) },
-      async handle({ keyId }) {
-        const all = [...(await subscriptionCache.of(keyId))];
-        all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-        return { data: all.map(listedView) };
-      },
-    }),
-    operation({
-      method: "GET",
-      path: WEBHOOK,
-      summary: "Show a subscription",
-      tag,
-      portal: true,
-      reply: { status: 200, data: shownSubscription },
-      async handle({ keyId, params }) {
-        return { data: shownView(await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "")) };
-      },
-    }),
-    operation({
-      method: "PATCH",
-      path: WEBHOOK,
-      summary: "Update a subscription; what is left out stays as it is",
-      tag,
-      portal: true,
-      body: updateBody(schemes),
-      reply: { status: 200, data: updatedSubscription, warns: true },
-      problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
-      async handle({ keyId, params, body, actor, principal }) {
-        checkScheme(principal, body.url);
-        const updated = await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor);
-        return { data: updatedView(updated), warnings: certificateEnded(updated, clock.now()) };
-      },
-    }),
-    operation({
-      method: "DELETE",
-      path: WEBHOOK,
-      summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
-      tag,
-      portal: true,
-      reply: { status: 204 },
-      problems: ["CONFLICT"],
-      async handle({ keyId, params, actor }) {
-        await subscriptions.remove(keyId, params["subscriptionId"] ?? "", actor);
-        return {};
-      },
-    }),
-    operation({
-      method: "POST",
-      path: `${WEBHOOK}/rotate-secret`,
-      summary: "Give a subscription a new secret; asks for a fresh second factor",
-      tag,
-      body: rotateBody,
-      bodyOptional: true,
-      stepUp: "secret.rotated",
-      reply: { status: 200, data: rotatedSubscription },
-      problems: ["STEP_UP_REQUIRED", "CONFLICT"],
-      async handle({ keyId, params, body, actor }) {
-        const { subscription, secret } = await subscriptions.rotate(
-          keyId,
-          params["subscriptionId"] ?? "",
-          body.overlapSeconds * 1_000,
-          actor,
-        );
-        return { data: rotatedView(subscription, secret) };
-      },
-    }),
-  ];
+/** Of one that is damaged, returns its outline. @throws Problem NOT_FOUND for one that is not there, or not any more */
+export async function findSubscription(cache: SubscriptionCache, keyId: string, id: string): Promise<Subscription> {
+  const found = await cache.get(keyId, id);
+  if (!isLive(found)) throw noSuch("subscription");
+  return found;
 }
+
+/** @throws Problem NOT_FOUND; DamagedRecordError for one that is damaged */
+export const findReadable = async (...of: Parameters<typeof findSubscription>): Promise<Subscription> =>
+  refuseOutline(await findSubscription(...of));
+
+/** Returns the name of each that is known, also of a deleted one: its description, or else the host that it sends to. */
+export async function namesOf(
+  cache: Pick<SubscriptionCache, "get">,
+  keyId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const id of new Set(ids)) {
+    const found = await cache.get(keyId, id);
+    if (found === undefined) continue;
+    const { description, url } = found;
+    names.set(id, description ?? (URL.canParse(url) ? new URL(url).host : url));
+  }
+  return names;
+}
+
+/** Nobody knows which events a damaged one wanted. */
+const basics = (sub: Subscription) => ({
+  id: sub.id,
+  url: sub.url,
+  events: isOutline(sub) ? [] : sub.events,
+  status: sub.status,
+});
+const createdAt = (sub: Subscription) => ({ createdAt: isoTime(sub.createdAt) });
+const updatedAt = (sub: Subscription) => ({ updatedAt: isoTime(sub.updatedAt) });
+
+/** Returns the optional fields that are set. Values of headers are never shown. */
+function optional(sub: Subscription): Record<string, unknown> {
+  const { headers, clientCertificate: certificate, oauth2 } = sub;
+  return {
+    description: sub.description,
+    rateLimit: sub.rateLimit,
+    timeoutMs: sub.timeoutMs,
+    retry: sub.retry,
+    headers: headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null])),
+    clientCertificate: certificate && {
+      subject: certificate.subject,
+      fingerprint: certificate.fingerprint,
+      notAfter: isoTime(certificate.notAfter),
+    },
+    oauth2: oauth2 && {
+      tokenUrl: oauth2.tokenUrl,
+      clientId: oauth2.clientId,
+      clientSecret: null,
+      scope: oauth2.scope,
+      audience: oauth2.audience,
+    },
+    filter: sub.filter,
+    transform: sub.transform,
+    ordered: sub.ordered,
+    orderBy: sub.orderBy,
+    onFailed: sub.onFailed,
+    disabledReason: sub.disabledReason,
+  };
+}
+
+/** In the order of the interface: `secret` stands before `status`. @param secret the one that the relay made */
+function createdView(sub: Subscription, secret: string | undefined): unknown {
+  const { status, ...rest } = basics(sub);
+  return { ...rest, secret, status, ...createdAt(sub), ...optional(sub) };
+}
+/** `secret` is never a part of it. */
+export const listedView = (sub: Subscription): object => ({ ...basics(sub), ...createdAt(sub), ...optional(sub) });

@@ -1,7 +1,30 @@
-/** Cursors: a place in a list, sealed, so that they can be neither read, made nor used elsewhere. */
+/** Pages of a list: their query, and cursors, a place in a list that can be neither read, made nor used elsewhere. */
+import { z } from "zod";
 import { isPlace } from "../../history/events.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Keys } from "../../ports/plugin.ts";
+
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 200;
+
+/** Query parameters of a list. */
+export const paging = {
+  cursor: z.string().max(1_024).optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be 1 to 200")
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= MAX_LIMIT, "must be 1 to 200")
+    .optional()
+    .meta({
+      type: "integer",
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      pattern: undefined,
+      description: `${DEFAULT_LIMIT} when left out.`,
+    }),
+};
+export const pageQuery = z.strictObject(paging);
 
 export interface Cursors {
   /** @param list names the list, the key and the filters that it goes on in */

@@ -1,0 +1,207 @@
+/** Tries a pending delivery now, or cancels it; and replays, tries or cancels deliveries that were selected one by one. */
+import { z } from "zod";
+import type { Actor, AuditAction } from "../../model/audit.ts";
+import { Problem } from "../../model/problem.ts";
+import { auditChange } from "../../records/audit-trail.ts";
+import { type AnyOperation, operation } from "../http/operation.ts";
+import type { ResourceDeps } from "./deps.ts";
+import { note } from "./fields.ts";
+
+const DELIVERY = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}";
+const tag = "Deliveries";
+
+/** Most entries of one request, and most deliveries that it tries or cancels: each is a commit. A replay has far fewer. */
+const MOST = 100;
+const MOST_DELIVERIES = 200;
+
+const entry = z.strictObject({
+  eventId: z.string().min(1).max(128),
+  subscriptionId: note(
+    z.string().max(64).optional(),
+    "Only its delivery to this one. Left out: to all of which the action can be meant.",
+  ),
+});
+const body = z
+  .strictObject({
+    action: note(
+      z.enum(["replay", "attempt", "cancel"]),
+      "`replay` sends failed deliveries again; `attempt` tries pending ones now; `cancel` cancels them.",
+    ),
+    deliveries: z.array(entry).min(1, "choose at least one delivery").max(MOST, `choose at most ${MOST} deliveries`),
+  })
+  .meta({ id: "SelectedDeliveries" });
+const result = z.strictObject({
+  eventId: z.string(),
+  subscriptionId: z.string().optional(),
+  deliveries: note(z.int(), "How many the action was done to."),
+  more: note(
+    z.literal(true).optional(),
+    `There may be more: one request tries or cancels ${MOST_DELIVERIES} deliveries at most.`,
+  ),
+  code: note(z.string().optional(), "Why it was not done to (all of) them; a code of the errors."),
+  detail: z.string().optional(),
+});
+type Entry = z.output<typeof entry>;
+
+type Receivers = Pick<ResourceDeps, "pausedMs" | "probe">;
+const leftMs = ({ pausedMs }: Receivers, id: string): number => pausedMs?.(id) ?? 0;
+
+/** @throws Problem PROVIDER_BACKPRESSURE when all of them are paused, until the first one is back */
+export function refuseResting(receivers: Receivers, subscriptionIds: readonly string[]): void {
+  const left = subscriptionIds.map((id) => leftMs(receivers, id));
+  if (left.length === 0 || left.some((ms) => ms <= 0)) return;
+  const retryAfter = Math.max(1, Math.ceil(Math.min(...left) / 1_000));
+  throw new Problem("PROVIDER_BACKPRESSURE", "The receiver has asked for rest; come back later.", { retryAfter });
+}
+
+/** Lets the circuit breaker try them at once. Receivers that asked for a pause are left alone. */
+export async function probe(receivers: Receivers, subscriptionIds: readonly string[]): Promise<void> {
+  await receivers.probe?.(subscriptionIds.filter((id) => leftMs(receivers, id) <= 0));
+}
+
+interface One {
+  readonly keyId: string;
+  readonly eventId: string;
+  readonly subscriptionId: string;
+  readonly actor: Actor;
+}
+
+const audited = ({ clock }: ResourceDeps, { keyId, eventId, subscriptionId, actor }: One, action: AuditAction) => [
+  auditChange(keyId, actor, clock, { action, target: eventId, detail: subscriptionId }),
+];
+
+/** A receiver that asked for rest is left alone; a breaker lets this attempt through. @throws Problem */
+async function tryNow(deps: ResourceDeps, one: One): Promise<void> {
+  refuseResting(deps, [one.subscriptionId]);
+  await deps.pending.tryNow(one.keyId, one.eventId, one.subscriptionId, audited(deps, one, "delivery.tried"));
+  await probe(deps, [one.subscriptionId]);
+}
+
+/** @throws Problem */
+const cancel = (deps: ResourceDeps, one: One): Promise<void> =>
+  deps.pending.cancel(one.keyId, one.eventId, one.subscriptionId, audited(deps, one, "delivery.cancelled"));
+
+const pending = {
+  tag,
+  portal: true,
+  reply: { status: 204 },
+  problems: ["NOT_PENDING", "DELIVERY_UNDER_WAY", "CONFLICT"],
+} as const;
+
+export const actionOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
+  operation(`POST ${DELIVERY}/attempt`, {
+    summary: "Make the next attempt of a pending delivery now; it counts like any other",
+    ...pending,
+    problems: [...pending.problems, "PROVIDER_BACKPRESSURE"],
+    handle: (ask) => tryNow(deps, ask),
+  }),
+  operation(`POST ${DELIVERY}/cancel`, {
+    summary: "Cancel a pending delivery; a replay to this subscription sends it all the same",
+    ...pending,
+    handle: (ask) => cancel(deps, ask),
+  }),
+  operation("POST /api-keys/{keyId}/deliveries", {
+    summary: "Replay, try or cancel deliveries that were selected, and report the result of each",
+    tag,
+    portal: true,
+    body,
+    reply: { status: 200, data: z.array(result).meta({ id: "SelectedResults" }) },
+    async handle({ keyId, body: { action, deliveries }, actor }) {
+      let left = MOST_DELIVERIES;
+      const results: z.output<typeof result>[] = [];
+      for (const one of deliveries) {
+        const {
+          deliveries: done,
+          more,
+          tried,
+          refused,
+        } = action === "replay"
+          ? await replaySelected(deps, keyId, one, actor)
+          : await changePending(deps, action === "cancel" ? cancel : tryNow, keyId, one, actor, left);
+        left -= tried;
+        results.push({
+          ...one,
+          deliveries: done,
+          ...(more && { more: true }),
+          ...(refused !== undefined && { code: refused.code, detail: refused.detail }),
+        });
+      }
+      return { data: results };
+    },
+  }),
+];
+
+/** The result of one entry. */
+interface Done {
+  readonly deliveries: number;
+  readonly more: boolean;
+  /** How many it was tried with. */
+  readonly tried: number;
+  readonly refused: Problem | undefined;
+}
+
+async function replaySelected(deps: ResourceDeps, keyId: string, one: Entry, actor: Actor): Promise<Done> {
+  const { replay, clock } = deps;
+  const { eventId, subscriptionId } = one;
+  let deliveries = 0;
+  const refused = await refusalOf(async () => {
+    const { found } = await idsOf(deps, keyId, one, "failed", MOST_DELIVERIES);
+    refuseResting(deps, found);
+    const line = { action: "event.replayed", target: eventId, detail: subscriptionId } as const;
+    const also = [auditChange(keyId, actor, clock, line)];
+    deliveries = await replay.event(keyId, eventId, { ...(subscriptionId !== undefined && { subscriptionId }), also });
+    await probe(deps, found);
+  });
+  return { deliveries, more: false, tried: 0, refused };
+}
+
+async function changePending(
+  deps: ResourceDeps,
+  change: typeof cancel,
+  keyId: string,
+  one: Entry,
+  actor: Actor,
+  most: number,
+): Promise<Done> {
+  const { found, more } = await idsOf(deps, keyId, one, "pending", most);
+  let deliveries = 0;
+  let refused: Problem | undefined;
+  if (found.length === 0 && !more) refused = new Problem("NOT_PENDING", "No delivery of it is pending.");
+  for (const subscriptionId of found) {
+    const no = await refusalOf(() => change(deps, { keyId, eventId: one.eventId, subscriptionId, actor }));
+    if (no === undefined) deliveries++;
+    refused ??= no;
+  }
+  return { deliveries, more, tried: found.length, refused };
+}
+
+/** Returns what refuses it; a fault of ours ends the whole request. */
+async function refusalOf(act: () => Promise<void>): Promise<Problem | undefined> {
+  try {
+    await act();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error;
+    return error;
+  }
+}
+
+/** The subscriptions whose deliveries of an event have a status, as many as one request may change. */
+async function idsOf(
+  { history }: ResourceDeps,
+  keyId: string,
+  { eventId, subscriptionId: only }: Entry,
+  wanted: "failed" | "pending",
+  most: number,
+): Promise<{ readonly found: readonly string[]; readonly more: boolean }> {
+  if (only !== undefined) return { found: [only], more: false };
+  const found: string[] = [];
+  for await (const page of history.everyDelivery(keyId, eventId)) {
+    for (const { status, subscriptionId } of page) {
+      if (status !== wanted) continue;
+      if (found.length >= most) return { found, more: true };
+      found.push(subscriptionId);
+    }
+  }
+  return { found, more: false };
+}

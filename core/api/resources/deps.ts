@@ -1,0 +1,106 @@
+/** The parts of the relay that the operations of the API stand on. */
+import type { AttemptSearch } from "../../history/attempt-search.ts";
+import type { AttemptHistory } from "../../history/attempts.ts";
+import type { History } from "../../history/history.ts";
+import type { Attempt } from "../../model/attempt.ts";
+import type { Actor } from "../../model/audit.ts";
+import type { RelayEvent } from "../../model/event.ts";
+import type { EventTypes } from "../../model/event-type.ts";
+import type { Subscription } from "../../model/subscription.ts";
+import type { Auth } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Keys, Log } from "../../ports/plugin.ts";
+import type { Accepted, AcceptRequest } from "../../ports/source.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { AcceptedWith } from "../../publish/accept.ts";
+import type { PendingDeliveries } from "../../replay/pending.ts";
+import type { Replay } from "../../replay/replay.ts";
+import type { EventErasure } from "../../retention/erase-event.ts";
+import type { KeyErasure } from "../../retention/erase-key.ts";
+import type { Chart, KeyStats, StatsRange, Sums } from "../../stats/query.ts";
+import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { Cursors } from "./lists.ts";
+import type { Feed } from "./live-feed.ts";
+import type { PortalOffer } from "./portal-links.ts";
+
+/** Without an optional part there is no such operation, or its answer leaves that out. */
+export interface OperationsDeps {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly keys: Pick<Keys, "seal" | "open">;
+  readonly auth: Auth;
+  readonly log?: Pick<Log, "error"> | undefined;
+  readonly subscriptionCache: SubscriptionCache;
+  readonly subscriptions: Subscriptions;
+  readonly history: History;
+  readonly attempts: AttemptHistory;
+  readonly searchAttempts: AttemptSearch;
+  readonly replay: Replay;
+  readonly pending: PendingDeliveries;
+  /** Accepts an event on behalf of a manager, and stores `also` in the same commit. */
+  readonly publish?: ((request: AcceptRequest, also: AcceptedWith) => Promise<readonly Accepted[]>) | undefined;
+  readonly eraseEvent: EventErasure["erase"];
+  readonly eraseKey: KeyErasure["erase"];
+  /** URL schemes that a transport serves. */
+  readonly schemes: readonly string[];
+  /** The catalogue of event names as it is now. */
+  readonly events?: (() => readonly string[] | undefined) | undefined;
+  /** What the config says of the event types now, by name. */
+  readonly types?: (() => EventTypes | undefined) | undefined;
+  /** Names of the transforms that the config has now. */
+  readonly transforms?: (() => readonly string[]) | undefined;
+  /** The time that is left of a receiver's `Retry-After`, ms. */
+  readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
+  /** Lets the next attempt to each of them through its circuit breaker: a replay by hand is the probe. */
+  readonly probe?: ((subscriptionIds: readonly string[]) => Promise<void>) | undefined;
+  /**
+   * Sends `relay:ping`, or the example, once. It changes neither health nor circuit breaker. `away`: the connection that the
+   * subscription's URL names is away.
+   */
+  readonly ping?:
+    | ((
+        subscription: Subscription,
+        signal: AbortSignal,
+        example?: { readonly type: string; readonly data: unknown },
+      ) => Promise<{ readonly ordinal: string; readonly attempt: Attempt; readonly away?: boolean }>)
+    | undefined;
+  /** Runs the transform of a subscription where those of deliveries run, within the same limits. */
+  readonly preview?:
+    | ((
+        subscription: Subscription,
+        of: RelayEvent | { readonly type: string; readonly data: unknown },
+        signal: AbortSignal,
+      ) => Promise<{ readonly body: string } | { readonly error: string }>)
+    | undefined;
+  readonly feed?: Feed | undefined;
+  readonly figures?: Figures | undefined;
+  /** Begins to seal everything anew, or joins that; resolves when it is over, or after a few seconds with how far it is. */
+  readonly rekey?:
+    | ((actor: Actor) => Promise<{
+        readonly state: "running" | "done" | "blocked";
+        readonly sealed: number;
+        readonly unreadable: readonly string[];
+      }>)
+    | undefined;
+  readonly portal?: PortalOffer | undefined;
+}
+
+interface Figures {
+  /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
+  stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
+  /** Of one key over a range, without charts. */
+  sums?(keyId: string, range: StatsRange): Promise<Sums>;
+  /** Nodes, storage, backlog. */
+  status?(): Promise<Readonly<Record<string, unknown>>>;
+  /** Of the whole relay, for charts. */
+  relay?(range: StatsRange): Promise<Chart>;
+}
+
+export interface ResourceDeps extends OperationsDeps {
+  /** Cursors that hold a place among the events of a key. */
+  readonly cursors: Cursors;
+  /** Cursors that hold a count. */
+  readonly places: Cursors;
+  /** Cursors that hold a place among the attempts of a key. */
+  readonly attemptPlaces: Cursors;
+}
