@@ -55,3 +55,27 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
     signal.removeEventListener("abort", stop);
   }
 }
+
+/**
+ * Runs work under a signal that aborts with `late` after `ms` milliseconds, or with the reason of one of `others`. The timer
+ * ends with the work.
+ * @throws what the work throws
+ */
+export async function underDeadline<T>(
+  clock: Sleeper,
+  ms: number,
+  late: Error,
+  run: (signal: AbortSignal) => Promise<T>,
+  ...others: readonly AbortSignal[]
+): Promise<T> {
+  const [end, over] = [new AbortController(), new AbortController()];
+  clock.sleep(clock.now() + ms, over.signal).then(
+    () => end.abort(late),
+    () => undefined,
+  );
+  try {
+    return await run(AbortSignal.any([end.signal, ...others]));
+  } finally {
+    over.abort();
+  }
+}

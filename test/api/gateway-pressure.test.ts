@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ABUSE } from "../../config/defaults.ts";
 import { defaultRows } from "../../config/limits.ts";
-import { callersOf } from "../../core/api/gateway/callers.ts";
+import { callersOf } from "../../core/api/gateway/headers.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";

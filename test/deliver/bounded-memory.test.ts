@@ -1,6 +1,6 @@
 /** What a node remembers of receivers and deliveries is bounded: the oldest is forgotten, and the newest are known. */
 import { expect, it } from "vitest";
-import { createUpstreamRest } from "../../core/api/gateway/rest.ts";
+import { createUpstreamRest } from "../../core/api/gateway/gateway.ts";
 import { createAway } from "../../core/deliver/away.ts";
 import { createGates } from "../../core/deliver/gates.ts";
 import { noteFault } from "../../core/deliver/own-faults.ts";

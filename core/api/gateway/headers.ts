@@ -1,4 +1,9 @@
-/** Selects the headers that pass the gateway, in either direction. */
+/** Selects the headers that pass the gateway, in either direction, and reads from them who the limits count. */
+import { addressGroup } from "../../lib/address.ts";
+import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
+import type { Caller } from "../../limits/limiter.ts";
+import { Problem } from "../../model/problem.ts";
+import { bearerToken } from "../../model/token.ts";
 
 /** Headers of one connection only (RFC 9110 §7.6.1), or that each hop writes itself. */
 const HOP = [
@@ -36,7 +41,7 @@ const CLIENT_MAY_NOT: ReadonlySet<string> = new Set([
 ]);
 const CLIENT_MAY_NOT_START = ["x-forwarded-", "x-original-"];
 
-/** Whether the gateway passes a header of a client on. @param name in lower case */
+/** Returns true for a header of a client that the gateway passes on. @param name in lower case */
 export function passesOn(name: string): boolean {
   // CGI makes X_Forwarded_For and X-Forwarded-For one variable.
   const dashed = name.replaceAll("_", "-");
@@ -152,3 +157,41 @@ const withoutOwnCookies = (value: string): string =>
     .filter((pair) => !OWN_COOKIE.test(pair))
     .join(";")
     .trim();
+
+/** How many times the row an address may use: an office or a carrier shares one address. */
+const ADDRESS_FACTOR = 10;
+
+interface CallerNames {
+  /** The value of the key's own header. */
+  readonly key: string | undefined;
+  /** The client's `Authorization`. */
+  readonly authorization: string | undefined;
+}
+
+/**
+ * Reads the names of the caller as the upstream will read them.
+ * @param keyHeader in lower case
+ * @param authorizationHeader where the client's own `Authorization` stands, in lower case
+ * @throws Problem VALIDATION_FAILED when one stands there twice: the upstream might look at the other one
+ */
+export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHeader: string): CallerNames {
+  const one = (name: string): string | undefined => {
+    const [first, second] = valuesOf(pairs, name);
+    if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
+    return first;
+  };
+  return { authorization: one(authorizationHeader), key: keyHeader === "authorization" ? undefined : one(keyHeader) };
+}
+
+/**
+ * Returns the callers that the limits count: the key in its header, else in `Authorization: Bearer`, hashed, at the row; and,
+ * since nobody has verified the key, the address at ten times the row. Without a key the address stands for it.
+ */
+export function callersOf({ key, authorization }: CallerNames, address: string): readonly Caller[] {
+  const group = addressGroup(address);
+  const own = key !== undefined && key !== "" ? key : bearerToken(authorization);
+  return [
+    { principal: own === undefined ? `no key ${group}` : apiKeyPrincipal(own) },
+    { principal: `address ${group}`, factor: ADDRESS_FACTOR },
+  ];
+}

@@ -9,8 +9,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";
 import type { Call } from "../http/call.ts";
-import { callersOf, credentialsIn } from "./callers.ts";
-import { limitsOnly } from "./headers.ts";
+import { callersOf, credentialsIn, limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
 import { envelope, GO_SLOWER } from "../http/reply.ts";
 
