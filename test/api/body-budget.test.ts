@@ -3,8 +3,7 @@ import { PassThrough } from "node:stream";
 import type { IncomingMessage } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HeldBody, readBody } from "../../core/api/http/body.ts";
-import { createBodyBudget } from "../../core/api/http/body-budget.ts";
+import { createBodyBudget, HeldBody, readBody } from "../../core/api/http/body.ts";
 import type { Problem } from "../../core/model/problem.ts";
 
 const MIB = 1_048_576;

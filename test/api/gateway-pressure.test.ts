@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ABUSE } from "../../config/defaults.ts";
 import { defaultRows } from "../../config/limits.ts";
-import { callersOf } from "../../core/api/gateway/headers.ts";
+import { callersIn } from "../../core/api/gateway/headers.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
@@ -86,7 +86,7 @@ describe("a key and its address together", () => {
         const asks = (key: number, address: number): LimitVerdict =>
           limiter.check(
             name,
-            callersOf({ key: `k${key}`, authorization: undefined }, `10.0.0.${address}`),
+            callersIn(["x-api-key", `k${key}`], "x-api-key", "authorization", `10.0.0.${address}`),
           ) as LimitVerdict;
         for (const { key, address, pause } of steps) {
           at += pause;

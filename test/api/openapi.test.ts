@@ -67,7 +67,7 @@ beforeAll(async () => {
   through = await startThrough();
   api = await serve({
     more: {
-      ping: async () => ({ ordinal: "0".repeat(26), attempt }),
+      ping: async () => ({ ordinal: "0".repeat(26), attempt, away: false }),
       figures: { stats: async () => NO_FIGURES, status: async () => ({ nodes: 1 }) },
       feed: { listen: () => () => {} },
       rekey: async () => ({ state: "done", sealed: 0, unreadable: [] }),

@@ -1,7 +1,7 @@
 // The tokens of portal links, on a clock that the test moves: how long they hold, and what they are not taken for.
 import { beforeEach, describe, expect, it } from "vitest";
 import { memory } from "../../config/index.ts";
-import { createPortalLinks, PORTAL_AUDIENCE, PORTAL_TYP, type PortalLinks } from "../../core/api/portal/links.ts";
+import { PORTAL_AUDIENCE, PORTAL_TYP, PortalLinks } from "../../core/api/portal/links.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { makeKeys, mintToken, type RelayKeys } from "../../core/runtime/keys/keyring.ts";
@@ -18,7 +18,7 @@ let standing: string | undefined;
 let links: PortalLinks;
 
 const open = (own: RelayKeys = keys): PortalLinks =>
-  createPortalLinks({
+  new PortalLinks({
     storage,
     clock,
     keys: own,
@@ -157,7 +157,7 @@ describe("its minter", () => {
   it("whose account cannot be looked up opens nothing", async () => {
     standing = "as made";
     const { token } = await mint();
-    const down = createPortalLinks({
+    const down = new PortalLinks({
       ...{ storage, clock, keys },
       auth: { standing: () => Promise.reject(new Error("down")) },
     });
@@ -168,7 +168,7 @@ describe("its minter", () => {
     standing = "as made";
     const { token } = await mint();
     const fault = new StorageError("unavailable", "down");
-    const down = createPortalLinks({
+    const down = new PortalLinks({
       ...{ storage, clock, keys },
       auth: { standing: () => Promise.reject(fault) },
     });

@@ -29,7 +29,7 @@ beforeAll(async () => {
       stop: () => Promise.resolve(),
     },
     more: {
-      ping: (sub) => Promise.resolve({ ordinal: "01J9", attempt: failed(sub, { cycle: 0, number: 1 }).attempt }),
+      ping: async (sub) => ({ ordinal: "01J9", attempt: failed(sub, { cycle: 0, number: 1 }).attempt, away: false }),
     },
   });
   const made = await api.ask("POST", LIST, { token: "key_1", body: HOOK });

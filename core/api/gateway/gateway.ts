@@ -13,10 +13,9 @@ import type { Call } from "../http/call.ts";
 import { createTrust, peerOf } from "../http/client-address.ts";
 import { createLineBound } from "../http/line-bound.ts";
 import { envelope, GO_SLOWER, problemOf } from "../http/reply.ts";
-import { callersOf, credentialsIn, limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
-import { type Admitted, BODY_BYTES, Places } from "./places.ts";
+import { callersIn, limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
+import { type Admitted, BODY_BYTES, checkBody, Places } from "./places.ts";
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
-import { checkBody } from "./upload.ts";
 import { type Answering, CONCURRENCY, Upstream, type UpstreamOptions } from "./upstream.ts";
 
 export interface GatewayDeps {
@@ -107,7 +106,7 @@ class Passage {
     this.#refuseLoop(call);
     const pairs = this.#pairsOf(call);
     const row = `${route.method} ${route.path}`;
-    const counted = callersOf(credentialsIn(pairs, this.#keyHeader, "authorization"), call.address);
+    const counted = callersIn(pairs, this.#keyHeader, "authorization", call.address);
     const callers = counted.map(({ principal }) => principal);
     const verdict = await this.#count(row, counted);
     try {

@@ -161,37 +161,31 @@ const withoutOwnCookies = (value: string): string =>
 /** How many times the row an address may use: an office or a carrier shares one address. */
 const ADDRESS_FACTOR = 10;
 
-interface CallerNames {
-  /** The value of the key's own header. */
-  readonly key: string | undefined;
-  /** The client's `Authorization`. */
-  readonly authorization: string | undefined;
-}
-
 /**
- * Reads the names of the caller as the upstream will read them.
+ * Reads the callers that the limits count, as the upstream will read them: the key in its header, else in `Authorization:
+ * Bearer`, hashed, at the row; and, since nobody has verified the key, the address at ten times the row. Without a key the
+ * address stands for it.
  * @param keyHeader in lower case
- * @param authorizationHeader where the client's own `Authorization` stands, in lower case
- * @throws Problem VALIDATION_FAILED when one stands there twice: the upstream might look at the other one
+ * @param authorizationHeader carries the client's own `Authorization`, in lower case
+ * @throws Problem VALIDATION_FAILED when one is there twice: the upstream might read the other one
  */
-export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHeader: string): CallerNames {
+export function callersIn(
+  pairs: Pairs,
+  keyHeader: string,
+  authorizationHeader: string,
+  address: string,
+): readonly Caller[] {
   const one = (name: string): string | undefined => {
     const [first, second] = valuesOf(pairs, name);
     if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
     return first;
   };
-  return { authorization: one(authorizationHeader), key: keyHeader === "authorization" ? undefined : one(keyHeader) };
-}
-
-/**
- * Returns the callers that the limits count: the key in its header, else in `Authorization: Bearer`, hashed, at the row; and,
- * since nobody has verified the key, the address at ten times the row. Without a key the address stands for it.
- */
-export function callersOf({ key, authorization }: CallerNames, address: string): readonly Caller[] {
+  const authorization = one(authorizationHeader);
+  const given = keyHeader === "authorization" ? undefined : one(keyHeader);
+  const key = given !== undefined && given !== "" ? given : bearerToken(authorization);
   const group = addressGroup(address);
-  const own = key !== undefined && key !== "" ? key : bearerToken(authorization);
   return [
-    { principal: own === undefined ? `no key ${group}` : apiKeyPrincipal(own) },
+    { principal: key === undefined ? `no key ${group}` : apiKeyPrincipal(key) },
     { principal: `address ${group}`, factor: ADDRESS_FACTOR },
   ];
 }

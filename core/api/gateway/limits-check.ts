@@ -9,7 +9,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";
 import type { Call } from "../http/call.ts";
-import { callersOf, credentialsIn, limitsOnly } from "./headers.ts";
+import { callersIn, limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
 import { envelope, GO_SLOWER } from "../http/reply.ts";
 
@@ -106,8 +106,9 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       return undefined;
     }
     // The server hands every route its own Call. Only the raw headers show a name that stands there twice.
-    const credentials = credentialsIn((request as Call).req.rawHeaders, keyHeader, "x-original-authorization");
-    return await limits.check(`${route.method} ${route.path}`, callersOf(credentials, request.address));
+    const { rawHeaders } = (request as Call).req;
+    const callers = callersIn(rawHeaders, keyHeader, "x-original-authorization", request.address);
+    return await limits.check(`${route.method} ${route.path}`, callers);
   }
 
   async function answer(request: RouteRequest, asked: () => Asked, denied: number | undefined): Promise<RouteReply> {
@@ -146,7 +147,7 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
 }
 
 /**
- * What nginx or Traefik say of the request. A client can send the headers of the other one, and they may reach us: where
+ * Reads from nginx or Traefik which request they ask about. A client can send the headers of the other one, and they may reach us: where
  * both are there, they have to agree.
  * @throws Problem VALIDATION_FAILED
  */

@@ -1,16 +1,19 @@
-/** The HTTP application: h3 finds the endpoint of a request and runs the stations in front of it; one place answers. */
+/** The HTTP application: h3 finds the endpoint of a request and runs the stations in front of it; one place answers, another refuses. */
 import { H3, type H3Event } from "h3";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { addressGroup } from "../../lib/address.ts";
+import type { LimitRefusalCode } from "../../limits/limiter.ts";
 import { ordinals } from "../../model/ids.ts";
+import type { Problem } from "../../model/problem.ts";
 import type { Route, RouteReply } from "../../ports/route.ts";
-import { createBodyBudgets } from "./body-budget.ts";
+import { createBodyBudgets, Gone } from "./body.ts";
 import { Call, checkHead, type Exchange, exchangeOf, giveBack } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
 import type { AnyOperation } from "./operation.ts";
+import { createLineBound } from "./line-bound.ts";
 import { createNoRoute, patternOf } from "./paths.ts";
-import { createRefusals } from "./refusals.ts";
-import { drained, headOf } from "./reply.ts";
-import { type Endpoint, type ExchangeDeps, runOperation, stationsBefore } from "./stations.ts";
+import { drained, headOf, overLimit, problemOf, problemReply } from "./reply.ts";
+import { type Endpoint, type ExchangeDeps, owns, runOperation, stationsBefore } from "./stations.ts";
 
 export interface AppDeps extends ExchangeDeps {
   /** Addresses and CIDRs of proxies. Their `X-Forwarded-For` is taken as true. */
@@ -117,4 +120,85 @@ function respond(exchange: Exchange, reply: RouteReply | undefined): string {
     void drained(call).then(() => res.end());
   } else res.end(reply.body);
   return WRITTEN;
+}
+
+/** Makes problem details of whatever ends a request, and reports each request that is answered. */
+function createRefusals(deps: ExchangeDeps) {
+  const { clock, log, metrics, limits } = deps;
+  const mayLogRefusal = createLineBound(clock, (count) =>
+    log.warn("more requests were refused than are logged", { count }),
+  );
+  const mayLogFault = createLineBound(clock, (count) => log.error("more requests failed than are logged", { count }));
+
+  /** Counts a failed authentication, which too many of become a refusal. */
+  async function problemFor(error: unknown, { call }: Exchange): Promise<Problem> {
+    const problem = problemOf(error);
+    if (problem.code !== "UNAUTHENTICATED") return problem;
+    try {
+      const verdict = await limits.unauthenticated(addressGroup(call.address));
+      return verdict.code ? overLimit(verdict) : problem;
+    } catch (failure) {
+      return problemOf(failure);
+    }
+  }
+
+  async function refusal(error: unknown, exchange: Exchange): Promise<RouteReply> {
+    const { call, principal } = exchange;
+    const problem = await problemFor(error, exchange);
+    const { code, status } = problem;
+    exchange.code = code;
+    exchange.refusal = problem.extras.refusal === true;
+    if (status >= 500 && code !== "SHUTTING_DOWN" && !exchange.refusal) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      exchange.logged = mayLogFault(`${name} ${message}`);
+      const fields = { requestId: call.requestId, error: name, detail: message };
+      if (exchange.logged) log.error("a request failed", fields);
+    }
+    if (status === 429) {
+      const { keyId = "" } = call.params;
+      deps.refused?.(code as LimitRefusalCode, principal && owns(principal, keyId) ? keyId : undefined);
+    }
+    if (status >= 500 || code === "PROVIDER_BACKPRESSURE") await giveBack(exchange);
+    return problemReply(problem, call.requestId);
+  }
+
+  return {
+    /** Returns the answer to an error; `undefined` when the client is gone. Never rejects. */
+    async answer(error: unknown, exchange: Exchange): Promise<RouteReply | undefined> {
+      if (error instanceof Gone) return undefined;
+      try {
+        return await refusal(error, exchange);
+      } catch (failure) {
+        const { requestId } = exchange.call;
+        log.error("an answer failed", { requestId, error: (failure as Error).name });
+        return problemReply(problemOf(failure), requestId);
+      }
+    },
+
+    /** Counts, times and logs an answer. */
+    report({ call, startedAt, where, principal, verdict, code, refusal: refused, logged, status }: Exchange): void {
+      if (status === undefined) return;
+      const durationMs = clock.monotonic() - startedAt;
+      metrics.count("http_requests", { route: where, status: String(status) });
+      metrics.observe("request_seconds", durationMs / 1_000);
+      const fault = status >= 500 && !refused;
+      const known = fault || (principal !== undefined && verdict?.code === undefined);
+      // A publish that is stored has its log line already.
+      if (!known && code === undefined) return;
+      const mayLog = fault
+        ? (logged ?? mayLogFault(`${where} ${status}`))
+        : known || mayLogRefusal(addressGroup(call.address));
+      if (!mayLog) return;
+      const fields = {
+        requestId: call.requestId,
+        method: call.method,
+        route: where,
+        status,
+        code,
+        durationMs: Math.round(durationMs * 10) / 10,
+      };
+      const address = code === undefined ? {} : { address: call.address };
+      log.info(known ? "request" : "request refused", { ...fields, ...address });
+    },
+  };
 }

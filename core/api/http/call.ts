@@ -8,8 +8,7 @@ import type { Access } from "../../model/token.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
-import { announcedBy, atMost, Gone, HeldBody, readBody, tooLarge } from "./body.ts";
-import { SMALL_BODY, type BodyBudgets } from "./body-budget.ts";
+import { announcedBy, atMost, type BodyBudgets, Gone, HeldBody, readBody, SMALL_BODY, tooLarge } from "./body.ts";
 
 /** Each request has one `Call`. It is a class so that a request makes no closures. */
 export class Call implements RouteRequest {

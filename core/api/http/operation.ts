@@ -35,7 +35,6 @@ type Answer = HttpAnswer | Streaming | void;
 
 interface OperationSpec<Body, Query> {
   readonly summary: string;
-  readonly tag: string;
   /** Its row in the limits table. @default `METHOD path` */
   readonly limit?: string | false;
   readonly body?: z.ZodType<Body>;
@@ -70,13 +69,19 @@ interface OperationSpec<Body, Query> {
 export interface AnyOperation extends OperationSpec<unknown, unknown> {
   readonly method: Route["method"];
   readonly path: string;
+  readonly tag: string;
 }
 
-/** Keeps what the schemas say of body and query for the handler's types. @param route method and path */
-export function operation<Body = undefined, Query = undefined>(
-  route: `${Route["method"]} /${string}`,
-  spec: OperationSpec<Body, Query>,
-): AnyOperation {
-  const [method, path] = route.split(" ");
-  return { method, path, ...spec } as unknown as AnyOperation;
-}
+/**
+ * Returns a function that makes the operations of one tag of the documentation, out of a route, which is method and path, and
+ * what is said of it. It keeps what the schemas say of body and query for the handler's types.
+ */
+export const operationsOf =
+  (tag: string) =>
+  <Body = undefined, Query = undefined>(
+    route: `${Route["method"]} /${string}`,
+    spec: OperationSpec<Body, Query>,
+  ): AnyOperation => {
+    const [method, path] = route.split(" ");
+    return { method, path, tag, ...spec } as unknown as AnyOperation;
+  };

@@ -4,12 +4,14 @@ import { isoTime } from "../../lib/time.ts";
 import type { Attempt, AttemptError } from "../../model/attempt.ts";
 import { attemptId, type Delivery } from "../../model/delivery.ts";
 import { noSuch } from "../../model/problem.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { attemptErrors, deliveryStatuses, digits, isSpan, moment, NO_SPAN, note, time } from "./fields.ts";
 import { DEFAULT_LIMIT, pageQuery, paging } from "./lists.ts";
 import { subscriptionName } from "./subscription-schema.ts";
 import { namesOf } from "./subscriptions.ts";
+
+const operation = operationsOf("Deliveries");
 
 export const attempt = z
   .strictObject({
@@ -84,7 +86,6 @@ const search = ({ searchAttempts, subscriptionCache, attemptPlaces }: ResourceDe
   operation("GET /api-keys/{keyId}/attempts", {
     summary:
       "List the attempts of a key, newest event first, of the newest cycle of each delivery; each page looks at a bounded number of events",
-    tag: "Deliveries",
     portal: true,
     query: attemptsQuery,
     reply: { status: 200, data: z.array(foundAttempt), paged: true },
@@ -113,7 +114,6 @@ const search = ({ searchAttempts, subscriptionCache, attemptPlaces }: ResourceDe
 const ofDelivery = ({ attempts, places }: ResourceDeps) =>
   operation("GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts", {
     summary: "List the attempts of a delivery over all its replays, newest first",
-    tag: "Deliveries",
     portal: true,
     query: pageQuery,
     reply: { status: 200, data: z.array(attempt), paged: true },

@@ -5,10 +5,12 @@ import { ordinalTime } from "../../model/ids.ts";
 import { DAMAGED } from "../../model/kind.ts";
 import { AUDIT, WHOLE_RELAY, ordinalOf } from "../../model/schema.ts";
 import { isoTime } from "../../lib/time.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note, time } from "./fields.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./lists.ts";
+
+const operation = operationsOf("Audit");
 
 const UNREADABLE = "damaged";
 
@@ -67,7 +69,6 @@ const matches = ({ action, target, by }: Filter, line: Row["line"]): boolean =>
 export const auditOperations = ({ storage, cursors }: ResourceDeps): readonly AnyOperation[] => [
   operation("GET /api-keys/{keyId}/audit", {
     summary: "List who changed what, newest first; with what concerns the whole relay, for tokens that own every key",
-    tag: "Audit",
     query: auditQuery,
     reply: { status: 200, data: z.array(auditLine), paged: true },
     async handle({ keyId, principal, query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) {

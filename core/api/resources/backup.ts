@@ -5,8 +5,10 @@ import { Problem } from "../../model/problem.ts";
 import { WHOLE_RELAY } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { auditChange } from "../../records/audit-trail.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
+
+const operation = operationsOf("Operating");
 
 /** A client that takes nothing for so long is disconnected, ms. */
 const STALLED_MS = 30_000;
@@ -17,7 +19,6 @@ export function backupOperations({ storage, clock, log }: ResourceDeps): readonl
     operation("GET /relay/backup", {
       summary:
         "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
-      tag: "Operating",
       everyKey: true,
       // It holds everything, the hashes of passwords too.
       access: "manage",

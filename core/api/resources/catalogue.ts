@@ -5,14 +5,15 @@ import type { EventType, EventTypes } from "../../model/event-type.ts";
 import { isEventName, isKeyId } from "../../model/names.ts";
 import { API_KEY, KEY_TYPE, TYPE } from "../../model/schema.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { notFound } from "../http/stations.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 import { createCursors, DEFAULT_LIMIT, pageQuery, paging } from "./lists.ts";
 import { latency, range, sums } from "./stats.ts";
 
-const tag = "Catalogue";
+const operation = operationsOf("Catalogue");
+
 /** Keys that one page lists with figures: each costs a read of its own. */
 const MAX_WITH_FIGURES = 50;
 
@@ -56,7 +57,6 @@ export const catalogueOperations = (deps: ResourceDeps): readonly AnyOperation[]
   showType(deps),
   operation("GET /transforms", {
     summary: "List the transforms that a subscription may name",
-    tag,
     portal: true,
     reply: { status: 200, data: z.array(z.strictObject({ name: z.string() }).meta({ id: "Transform" })) },
     handle: () => ({ data: (deps.transforms?.() ?? []).map((name) => ({ name })) }),
@@ -69,7 +69,6 @@ export const catalogueOperations = (deps: ResourceDeps): readonly AnyOperation[]
 const showType = ({ storage, types, events }: ResourceDeps) =>
   operation("GET /event-types/{eventType}", {
     summary: "Show an event type: its schema, and an example",
-    tag,
     portal: true,
     reply: { status: 200, data: eventTypeDetail },
     async handle({ principal, params }) {
@@ -85,7 +84,6 @@ const listKeys = ({ storage, keys, figures }: ResourceDeps) => {
   const cursors = createCursors(keys, isKeyId);
   return operation("GET /api-keys", {
     summary: "List the keys that the token owns and that are in use, with their figures where a range is given",
-    tag,
     portal: true,
     query: keysQuery,
     reply: { status: 200, data: z.array(apiKey), paged: true },
@@ -108,7 +106,6 @@ const listTypes = ({ storage, keys, types, events }: ResourceDeps) => {
   const cursors = createCursors(keys, isEventName);
   return operation("GET /event-types", {
     summary: "List the names of events: those of the catalogue and those used on keys that the token owns",
-    tag,
     portal: true,
     query: pageQuery,
     reply: { status: 200, data: z.array(eventType), paged: true },
@@ -136,7 +133,6 @@ const listTypes = ({ storage, keys, types, events }: ResourceDeps) => {
 const eraseKey = ({ storage, eraseKey: erase }: ResourceDeps) =>
   operation("DELETE /api-keys/{keyId}", {
     summary: "Erase a key with its subscriptions, events and deliveries; asks for a fresh second factor",
-    tag,
     stepUp: "key.erased",
     reply: { status: 202, data: begun },
     problems: ["STEP_UP_REQUIRED"],

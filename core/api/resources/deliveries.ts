@@ -8,7 +8,7 @@ import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { DeliveryDetail } from "../../history/history.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { BulkReplayed } from "../../replay/replay.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { attempt, attemptView } from "./attempts.ts";
 import { probe, refuseResting } from "./delivery-actions.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -16,6 +16,8 @@ import { deliveryStatuses, isSpan, moment, NO_SPAN, note, number, time, whole } 
 import { DEFAULT_LIMIT, paging } from "./lists.ts";
 import { subscriptionName } from "./subscription-schema.ts";
 import { findSubscription, namesOf, WEBHOOK } from "./subscriptions.ts";
+
+const operation = operationsOf("Deliveries");
 
 const reason = z.enum([
   "exhausted",
@@ -83,7 +85,6 @@ export const deliveryOperations = (deps: ResourceDeps): readonly AnyOperation[] 
 const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
   operation(`GET ${WEBHOOK}/deliveries`, {
     summary: "List one subscription's deliveries, newest event first",
-    tag: "Deliveries",
     portal: true,
     query: z.strictObject({ status: deliveryStatuses.optional(), ...paging }),
     reply: { status: 200, data: z.array(listedDelivery), paged: true },
@@ -99,7 +100,6 @@ const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
   });
 
 const bulk = {
-  tag: "Deliveries",
   portal: true,
   body: bulkReplayBody,
   bodyOptional: true,

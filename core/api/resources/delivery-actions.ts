@@ -3,12 +3,13 @@ import { z } from "zod";
 import type { Actor, AuditAction } from "../../model/audit.ts";
 import { Problem } from "../../model/problem.ts";
 import { auditChange } from "../../records/audit-trail.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 
+const operation = operationsOf("Deliveries");
+
 const DELIVERY = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}";
-const tag = "Deliveries";
 
 /** Most entries of one request, and most deliveries that it tries or cancels: each is a commit. A replay has far fewer. */
 const MOST = 100;
@@ -82,7 +83,6 @@ const cancel = (deps: ResourceDeps, one: One): Promise<void> =>
   deps.pending.cancel(one.keyId, one.eventId, one.subscriptionId, audited(deps, one, "delivery.cancelled"));
 
 const pending = {
-  tag,
   portal: true,
   reply: { status: 204 },
   problems: ["NOT_PENDING", "DELIVERY_UNDER_WAY", "CONFLICT"],
@@ -102,7 +102,6 @@ export const actionOperations = (deps: ResourceDeps): readonly AnyOperation[] =>
   }),
   operation("POST /api-keys/{keyId}/deliveries", {
     summary: "Replay, try or cancel deliveries that were selected, and report the result of each",
-    tag,
     portal: true,
     body,
     reply: { status: 200, data: z.array(result).meta({ id: "SelectedResults" }) },

@@ -1,12 +1,10 @@
 /** The parts of the relay that the operations of the API stand on. */
+import type { createTestEvent } from "../../deliver/test-event.ts";
 import type { AttemptSearch } from "../../history/attempt-search.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
-import type { Attempt } from "../../model/attempt.ts";
 import type { Actor } from "../../model/audit.ts";
-import type { RelayEvent } from "../../model/event.ts";
 import type { EventTypes } from "../../model/event-type.ts";
-import type { Subscription } from "../../model/subscription.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys, Log } from "../../ports/plugin.ts";
@@ -17,7 +15,7 @@ import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
-import type { Chart, KeyStats, StatsRange, Sums } from "../../stats/query.ts";
+import type { createStatsQuery } from "../../stats/query.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import type { Cursors } from "./lists.ts";
 import type { Feed } from "./live-feed.ts";
@@ -53,25 +51,8 @@ export interface OperationsDeps {
   readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
   /** Lets the next attempt to each of them through its circuit breaker: a replay by hand is the probe. */
   readonly probe?: ((subscriptionIds: readonly string[]) => Promise<void>) | undefined;
-  /**
-   * Sends `relay:ping`, or the example, once. It changes neither health nor circuit breaker. `away`: the connection that the
-   * subscription's URL names is away.
-   */
-  readonly ping?:
-    | ((
-        subscription: Subscription,
-        signal: AbortSignal,
-        example?: { readonly type: string; readonly data: unknown },
-      ) => Promise<{ readonly ordinal: string; readonly attempt: Attempt; readonly away?: boolean }>)
-    | undefined;
-  /** Runs the transform of a subscription where those of deliveries run, within the same limits. */
-  readonly preview?:
-    | ((
-        subscription: Subscription,
-        of: RelayEvent | { readonly type: string; readonly data: unknown },
-        signal: AbortSignal,
-      ) => Promise<{ readonly body: string } | { readonly error: string }>)
-    | undefined;
+  readonly ping?: TestEvent["send"] | undefined;
+  readonly preview?: TestEvent["preview"] | undefined;
   readonly feed?: Feed | undefined;
   readonly figures?: Figures | undefined;
   /** Begins to seal everything anew, or joins that; resolves when it is over, or after a few seconds with how far it is. */
@@ -85,15 +66,15 @@ export interface OperationsDeps {
   readonly portal?: PortalOffer | undefined;
 }
 
+type TestEvent = ReturnType<typeof createTestEvent>;
+type StatsQuery = ReturnType<typeof createStatsQuery>;
+
 interface Figures {
-  /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
-  stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
-  /** Of one key over a range, without charts. */
-  sums?(keyId: string, range: StatsRange): Promise<Sums>;
-  /** Nodes, storage, backlog. */
+  readonly stats?: StatsQuery["ofKey"];
+  readonly sums?: StatsQuery["sumsOf"];
+  readonly relay?: StatsQuery["ofRelay"];
+  /** Returns nodes, storage, backlog. */
   status?(): Promise<Readonly<Record<string, unknown>>>;
-  /** Of the whole relay, for charts. */
-  relay?(range: StatsRange): Promise<Chart>;
 }
 
 export interface ResourceDeps extends OperationsDeps {

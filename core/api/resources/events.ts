@@ -10,7 +10,7 @@ import { EVENT_NAME } from "../../model/names.ts";
 import { noSuch } from "../../model/problem.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { replayable } from "../../replay/replay.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { attempted } from "./attempts.ts";
 import { deliveryView, eventDelivery } from "./deliveries.ts";
 import { probe, refuseResting } from "./delivery-actions.ts";
@@ -19,9 +19,10 @@ import { attemptErrors, eventStatuses, isSpan, moment, NO_SPAN, note, time } fro
 import { DEFAULT_LIMIT, MAX_LIMIT, pageQuery, paging } from "./lists.ts";
 import { namesOf } from "./subscriptions.ts";
 
+const operation = operationsOf("Events");
+
 const EVENTS = "/api-keys/{keyId}/events";
 const EVENT = `${EVENTS}/{eventId}` as const;
-const tag = "Events";
 
 const eventsQuery = z
   .strictObject({
@@ -128,7 +129,6 @@ export const eventOperations = (deps: ResourceDeps): readonly AnyOperation[] => 
 const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
   operation(`GET ${EVENTS}`, {
     summary: "List or search the events of a key, newest first; each page looks at a bounded number of them",
-    tag,
     portal: true,
     query: eventsQuery,
     reply: { status: 200, data: z.array(listedEvent), paged: true },
@@ -150,7 +150,6 @@ const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
 const show = ({ history, subscriptionCache, places }: ResourceDeps) =>
   operation(`GET ${EVENT}`, {
     summary: "Show an event with its data and its deliveries, a page of them",
-    tag,
     portal: true,
     query: pageQuery,
     reply: { status: 200, data: shownEvent, paged: true },
@@ -175,7 +174,6 @@ const show = ({ history, subscriptionCache, places }: ResourceDeps) =>
 const replayOne = (deps: ResourceDeps) =>
   operation(`POST ${EVENT}/replay`, {
     summary: "Send an event again: its failed deliveries, or to one subscription",
-    tag,
     portal: true,
     body: replayBody,
     bodyOptional: true,
@@ -202,7 +200,6 @@ const erase = ({ eraseEvent, clock }: ResourceDeps) =>
   operation(`DELETE ${EVENT}`, {
     summary:
       "Erase an event with its data and deliveries, pending ones too: no attempt begins any more; its last bytes leave the files soon after",
-    tag,
     reply: { status: 204 },
     problems: ["CONFLICT"],
     async handle({ keyId, eventId, actor }) {
@@ -218,7 +215,6 @@ const publish = ({ publish: accept, storage, clock }: ResourceDeps): readonly An
     : [
         operation(`POST ${EVENTS}`, {
           summary: "Publish an event by hand, as a manager of the key; a 202 means that it is stored",
-          tag,
           body: publishBody,
           reply: { status: 202, data: acceptedByHand },
           problems: ["IDEMPOTENCY_MISMATCH", "PROVIDER_BACKPRESSURE"],

@@ -4,10 +4,12 @@ import { Tally } from "../../lib/tally.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Call } from "../http/call.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { owns } from "../http/stations.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { moment, note } from "./fields.ts";
+
+const operation = operationsOf("Figures");
 
 /** One message. `data` becomes one line of JSON. */
 export interface FeedLine {
@@ -42,7 +44,6 @@ export function liveFeedOperations(deps: ResourceDeps): readonly AnyOperation[] 
   return [
     operation("GET /api-keys/{keyId}/stream", {
       summary: "What happens on a key, as it happens, as server-sent events",
-      tag: "Figures",
       portal: true,
       query: streamQuery,
       reply: { status: 200, type: "text/event-stream" },

@@ -5,12 +5,13 @@ import { deliveryId } from "../../model/delivery.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { heldOfSubscription, skipHeld } from "../../records/held.ts";
 import { countWaiting } from "../../records/sequence-rows.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note, time } from "./fields.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
-const tag = "Deliveries";
+const operation = operationsOf("Deliveries");
+
 const held = z.strictObject({ eventId: z.string(), deliveryId: z.string(), since: time }).partial();
 export const orderShown = z
   .strictObject({
@@ -29,7 +30,6 @@ const body = z
 export const orderOperations = ({ subscriptionCache, storage, clock }: ResourceDeps): readonly AnyOperation[] => [
   operation(`GET ${WEBHOOK}/order`, {
     summary: "Show what of an ordered subscription waits for its turn, and what holds it up",
-    tag,
     portal: true,
     reply: { status: 200, data: orderShown },
     async handle({ keyId, subscriptionId }) {
@@ -45,7 +45,6 @@ export const orderOperations = ({ subscriptionCache, storage, clock }: ResourceD
   }),
   operation(`POST ${WEBHOOK}/skip`, {
     summary: "Skip failed deliveries that hold up those behind them; they stay failed and replayable",
-    tag,
     portal: true,
     body,
     bodyOptional: true,

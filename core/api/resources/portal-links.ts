@@ -2,14 +2,15 @@
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
 import type { Call } from "../http/call.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 
+const operation = operationsOf("Portal");
+
 const DEFAULT_S = 3_600;
 const path = "/api-keys/{keyId}/portal-links";
-const tag = "Portal";
 
 const body = z
   .strictObject({
@@ -45,7 +46,6 @@ export function portalOperations({ portal }: ResourceDeps): readonly AnyOperatio
   return [
     operation(`POST ${path}`, {
       summary: "Make a link that opens the portal of this key, and nothing else, until it expires",
-      tag,
       body,
       reply: { status: 201, data: made },
       problems: ["CONFLICT"],
@@ -56,7 +56,6 @@ export function portalOperations({ portal }: ResourceDeps): readonly AnyOperatio
     }),
     operation(`DELETE ${path}`, {
       summary: "End all links to the portal of this key",
-      tag,
       reply: { status: 204 },
       problems: ["CONFLICT"],
       handle: ({ keyId, actor }) => links.revoke(keyId, actor),

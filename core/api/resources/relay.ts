@@ -1,6 +1,6 @@
 /** The relay itself, for tokens that own every key: how it is, and sealing everything with a new master key. */
 import { z } from "zod";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 import { chartView, range } from "./stats.ts";
@@ -22,9 +22,8 @@ function status({ figures }: ResourceDeps): readonly AnyOperation[] {
   const { status: read, relay } = figures ?? {};
   if (read === undefined) return [];
   return [
-    operation("GET /relay/status", {
+    operationsOf("Figures")("GET /relay/status", {
       summary: "Nodes, storage and backlog; for tokens that own every key",
-      tag: "Figures",
       everyKey: true,
       query: z.strictObject({ range: range.optional() }),
       // The names of the figures grow with the relay.
@@ -42,10 +41,9 @@ const rekey = ({ rekey: seal }: ResourceDeps): readonly AnyOperation[] =>
   seal === undefined
     ? []
     : [
-        operation("POST /relay/rekey", {
+        operationsOf("Operating")("POST /relay/rekey", {
           summary:
             "Seal all secrets again, with the present master key; for tokens that own every key, with a fresh second factor",
-          tag: "Operating",
           everyKey: true,
           stepUp: "secrets.rekeyed",
           reply: { status: 200, data: rekeyed },

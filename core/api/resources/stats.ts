@@ -2,11 +2,13 @@
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
 import type { Chart, SubscriptionStats } from "../../stats/query.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { deliveryStatuses, note, time } from "./fields.ts";
 import { listedFields } from "./subscription-schema.ts";
 import { listedView } from "./subscriptions.ts";
+
+const operation = operationsOf("Figures");
 
 export const range = z.enum(["1h", "24h", "7d"]);
 const column = z.array(z.number().nullable());
@@ -70,7 +72,6 @@ export function statsOperations({ figures }: ResourceDeps): readonly AnyOperatio
   return [
     operation("GET /api-keys/{keyId}/stats", {
       summary: "Figures of a key for charts, and how its subscriptions are",
-      tag: "Figures",
       portal: true,
       query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
       reply: { status: 200, data: keyStats },

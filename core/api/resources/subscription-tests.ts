@@ -8,14 +8,15 @@ import { wants } from "../../model/subscription.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { locateEvent } from "../../records/find-event.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { attempt as shownAttempt, attemptView } from "./attempts.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 import { filter, shownFilter } from "./filter-schema.ts";
 import { findReadable, WEBHOOK } from "./subscriptions.ts";
 
-const tag = "Subscriptions";
+const operation = operationsOf("Subscriptions");
+
 /** The stored record of the subscription is damaged. */
 const problems = ["CONFLICT"] as const;
 
@@ -114,7 +115,6 @@ const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceD
     : [
         operation(`POST ${WEBHOOK}/test`, {
           summary: "Send a test event now, once",
-          tag,
           portal: true,
           body: pingBody,
           bodyOptional: true,
@@ -128,7 +128,7 @@ const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceD
             await storage.commit([auditChange(keyId, actor, clock, line)]);
             const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
             const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
-            return { data: away === true ? { ...view, detail: AWAY } : view };
+            return { data: away ? { ...view, detail: AWAY } : view };
           },
         }),
       ];
@@ -136,7 +136,6 @@ const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceD
 const testFilter = ({ subscriptionCache, storage }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/filter/test`, {
     summary: "Test a filter on an event: whether it matches, and why",
-    tag,
     portal: true,
     access: "read",
     body: filterBody,
@@ -161,7 +160,6 @@ const testTransform = ({ preview, subscriptionCache, storage }: ResourceDeps): r
     : [
         operation(`POST ${WEBHOOK}/transform/test`, {
           summary: "Test a transform on an event: the body that it makes, or why it makes none",
-          tag,
           portal: true,
           access: "read",
           body: transformBody,

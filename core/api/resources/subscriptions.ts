@@ -6,7 +6,7 @@ import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import { isOutline, refuseOutline } from "../../records/subscription-record.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
-import { type AnyOperation, operation } from "../http/operation.ts";
+import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import {
   createBody,
@@ -19,9 +19,10 @@ import {
   updatedSubscription,
 } from "./subscription-schema.ts";
 
+const operation = operationsOf("Subscriptions");
+
 const WEBHOOKS = "/api-keys/{keyId}/webhooks";
 export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}` as const;
-const tag = "Subscriptions";
 
 export const subscriptionOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
   create(deps),
@@ -35,7 +36,6 @@ export const subscriptionOperations = (deps: ResourceDeps): readonly AnyOperatio
 const create = ({ subscriptionCache, subscriptions, clock, schemes }: ResourceDeps) =>
   operation(`POST ${WEBHOOKS}`, {
     summary: "Create a subscription",
-    tag,
     portal: true,
     body: createBody(schemes),
     reply: { status: 201, data: createdSubscription, warns: true },
@@ -56,7 +56,6 @@ const create = ({ subscriptionCache, subscriptions, clock, schemes }: ResourceDe
 const list = ({ subscriptionCache }: ResourceDeps) =>
   operation(`GET ${WEBHOOKS}`, {
     summary: "List the subscriptions of a key",
-    tag,
     portal: true,
     reply: { status: 200, data: z.array(listedSubscription) },
     async handle({ keyId }) {
@@ -69,7 +68,6 @@ const list = ({ subscriptionCache }: ResourceDeps) =>
 const show = ({ subscriptionCache }: ResourceDeps) =>
   operation(`GET ${WEBHOOK}`, {
     summary: "Show a subscription",
-    tag,
     portal: true,
     reply: { status: 200, data: shownSubscription },
     async handle({ keyId, subscriptionId }) {
@@ -81,7 +79,6 @@ const show = ({ subscriptionCache }: ResourceDeps) =>
 const update = ({ subscriptions, clock, schemes }: ResourceDeps) =>
   operation(`PATCH ${WEBHOOK}`, {
     summary: "Update a subscription; what is left out stays as it is",
-    tag,
     portal: true,
     body: updateBody(schemes),
     reply: { status: 200, data: updatedSubscription, warns: true },
@@ -97,7 +94,6 @@ const update = ({ subscriptions, clock, schemes }: ResourceDeps) =>
 const remove = ({ subscriptions }: ResourceDeps) =>
   operation(`DELETE ${WEBHOOK}`, {
     summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
-    tag,
     portal: true,
     reply: { status: 204 },
     problems: ["CONFLICT"],
@@ -107,7 +103,6 @@ const remove = ({ subscriptions }: ResourceDeps) =>
 const rotate = ({ subscriptions }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/rotate-secret`, {
     summary: "Give a subscription a new secret; asks for a fresh second factor",
-    tag,
     body: rotateBody,
     bodyOptional: true,
     stepUp: "secret.rotated",

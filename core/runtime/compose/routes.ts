@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { TLSSocket } from "node:tls";
 import type { Call } from "../../api/http/call.ts";
 import type { AnyOperation } from "../../api/http/operation.ts";
-import { createPortalLinks, withPortal } from "../../api/portal/links.ts";
+import { PortalLinks, withPortal } from "../../api/portal/links.ts";
 import { docsRoutes } from "../../api/reference/page.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
 import { healthRoutes } from "../../api/resources/health.ts";
@@ -96,7 +96,7 @@ function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; rea
   const { plan, clock, keys, storage } = path;
   const { auth } = ports;
   if (plan.portal === false) return { auth };
-  const links = createPortalLinks({ clock, keys, storage, auth });
+  const links = new PortalLinks({ clock, keys, storage, auth });
   const { url } = plan.portal;
   return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url ?? originOf(call)}/portal` } };
 }
