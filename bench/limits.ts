@@ -1,5 +1,5 @@
 /** Measures the cost of a decision of the limiter: counters alone, the limiter with its headers, two callers, many principals. */
-import { createLimiter } from "../core/limits/limiter.ts";
+import { Limiter } from "../core/limits/limiter.ts";
 import type { Caller } from "../core/limits/limiter.ts";
 import { systemClock } from "../core/runtime/clock.ts";
 import { ABUSE } from "../config/defaults.ts";
@@ -17,7 +17,7 @@ const ROWS = { "POST /a/{id}": { perMinute: 15, per5s: 3 }, "GET /wide": { perMi
 /** Runs all of it once to warm up, then measures: CPU time, so that neighbours on the machine count little. */
 export function limitFigures(): readonly LimitFigure[] {
   const clock = systemClock();
-  const limiter = () => createLimiter({ counters: createCounters(clock), rows: ROWS, abuse: ABUSE, clock });
+  const limiter = () => new Limiter({ counters: createCounters(clock), rows: ROWS, abuse: ABUSE, clock });
   const names = Array.from({ length: 90_000 }, (_, i) => `user-${i}`);
   const [one, many, refused, two] = [limiter(), limiter(), limiter(), limiter()];
   const crowd = createCounters(clock, { capacity: 100_000 });

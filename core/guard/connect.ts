@@ -1,5 +1,6 @@
 /** The guarded connector: resolves the name, checks every address, connects to one, compares the peer, then starts TLS. */
 import type { Socket } from "node:net";
+import { underDeadline } from "../lib/within.ts";
 import { ConnectError, ProxyError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect, ConnectProxy } from "../ports/plugin.ts";
@@ -32,28 +33,25 @@ export const connector = (given: ConnectorOptions): Connect => {
   const handshake = handshakeTurns();
   const sessions = new TlsSessions(clock);
 
-  /** @throws ProxyError when it cannot be reached, or the signal's reason */
-  async function openProxy({ hostname, port, tls }: ConnectProxy, attempt: AbortSignal): Promise<Socket> {
+  async function openProxy({ hostname, port, tls }: ConnectProxy, signal: AbortSignal): Promise<Socket> {
     const literal = literalOf(hostname);
-    const [late, over] = [new AbortController(), new AbortController()];
-    const signal = AbortSignal.any([attempt, late.signal]);
-    clock.sleep(clock.now() + PROXY_MS, over.signal).then(
-      () => late.abort(new ConnectError("connect", "it does not answer")),
-      () => undefined,
-    );
+    const found = literal === undefined ? await resolveNamed(hostname, signal) : [literal];
+    if (found.length === 0) throw new ConnectError("dns", `${hostname} has no address`);
+    const socket = await dialFirst(found, port, dial, clock, signal);
+    socket.setNoDelay(true);
+    if (!tls) return socket;
+    const options = { host: literal ?? hostname, literal: literal !== undefined, port, alpn: ["http/1.1"] };
+    return await secure(socket, options, trusted(), sessions, signal);
+  }
+
+  /** @throws ProxyError when it cannot be reached, or the signal's reason */
+  async function proxied(proxy: ConnectProxy, attempt: AbortSignal): Promise<Socket> {
+    const late = new ConnectError("connect", "it does not answer");
     try {
-      const found = literal === undefined ? await resolveNamed(hostname, signal) : [literal];
-      if (found.length === 0) throw new ConnectError("dns", `${hostname} has no address`);
-      const socket = await dialFirst(found, port, dial, clock, signal);
-      socket.setNoDelay(true);
-      if (!tls) return socket;
-      const options = { host: literal ?? hostname, literal: literal !== undefined, port, alpn: ["http/1.1"] };
-      return await secure(socket, options, trusted(), sessions, signal);
+      return await underDeadline(clock, PROXY_MS, late, (signal) => openProxy(proxy, signal), attempt);
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       throw new ProxyError(`the proxy cannot be reached: ${error.message}`, { cause: error });
-    } finally {
-      over.abort();
     }
   }
 
@@ -70,7 +68,7 @@ export const connector = (given: ConnectorOptions): Connect => {
     const socket =
       proxy === undefined
         ? await dialFirst(found, port, dial, clock, signal)
-        : await tunnel(proxy, found, port, () => openProxy(proxy, signal), signal);
+        : await tunnel(proxy, found, port, () => proxied(proxy, signal), signal);
     socket.setNoDelay(true);
     if (!tls) return socket;
     const options = { host: literal ?? host, literal: literal !== undefined, port, alpn };

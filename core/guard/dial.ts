@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
+import { awaitSocket } from "./await-socket.ts";
 import { parseAddress, sameAddress } from "./ip-address.ts";
 
 /** Begins a TCP connection to an address literal; the socket is not connected yet. */
@@ -65,41 +66,27 @@ export const dialFirst = async (
 
 const LOST = new Error("another address answered first");
 
-const open = (address: string, port: number, dial: Dial, signal: AbortSignal): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const socket = dial(address, port);
-    const settle = (): void => {
-      signal.removeEventListener("abort", abort);
-      socket.off("connect", connected).off("error", failed);
-      // The new owner of the socket adds its own listener; an error before that must not be uncaught.
-      socket.on("error", () => undefined);
-    };
-    const fail = (error: Error): void => {
-      settle();
-      socket.destroy();
-      reject(error);
-    };
-    const abort = (): void => fail(signal.reason as Error);
-    const failed = (error: NodeJS.ErrnoException): void =>
-      fail(
-        LOCAL.has(error.code ?? "")
-          ? error
-          : new ConnectError("connect", `cannot connect (${error.code ?? error.message})`, error.code),
-      );
-    const connected = (): void => {
+const open = async (address: string, port: number, dial: Dial, signal: AbortSignal): Promise<Socket> => {
+  signal.throwIfAborted();
+  const socket = dial(address, port);
+  return await awaitSocket(socket, signal, (resolve, fail) => ({
+    connect() {
       if (socket.remoteAddress === undefined)
         return fail(new ConnectError("connect", "the connection was closed at once"));
       const peer = parseAddress(socket.remoteAddress);
       const meant = parseAddress(address);
       if (peer === undefined || meant === undefined || !sameAddress(peer, meant))
         return fail(new ConnectError("guard", "the peer is not the address that was checked", "PEER_NOT_PUBLIC"));
-      settle();
       resolve(socket);
-    };
-    signal.addEventListener("abort", abort, { once: true });
-    socket.once("connect", connected).once("error", failed);
-  });
+    },
+    error(error: NodeJS.ErrnoException) {
+      const { code = "", message } = error;
+      fail(
+        LOCAL.has(code) ? error : new ConnectError("connect", `cannot connect (${error.code ?? message})`, error.code),
+      );
+    },
+  }));
+};
 
 /** Errors of this machine, not the receiver's: the relay is out of a resource, so the attempt must not count. */
 const LOCAL = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);

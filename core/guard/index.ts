@@ -1,5 +1,6 @@
 /** The guard: the only way out of the relay. It decides where a webhook may go. */
 import { connect as connectTcp } from "node:net";
+import { underDeadline } from "../lib/within.ts";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect } from "../ports/plugin.ts";
@@ -62,29 +63,10 @@ export const createGuard = (options: GuardOptions): Guard => {
     register: async (url, of) => {
       const read = rules.text(url, of);
       if (!read.ok || literalOf(read.hostname) !== undefined) return read;
-      const found = await within(REGISTER_MS, clock, (signal) => resolve(read.hostname, signal));
+      const late = new ConnectError("dns", "DNS did not answer in time for the name");
+      const asked = underDeadline(clock, REGISTER_MS, late, (signal) => resolve(read.hostname, signal));
+      const found = await asked.catch(() => []);
       return rules.addresses(read.hostname, read.port, found) ?? read;
     },
   };
-};
-
-/** Returns the answer of DNS within a time, or nothing. */
-const within = async (
-  ms: number,
-  clock: Clock,
-  ask: (signal: AbortSignal) => Promise<readonly string[]>,
-): Promise<readonly string[]> => {
-  const end = new AbortController();
-  const late = clock.sleep(clock.now() + ms, end.signal).then(
-    () => end.abort(new ConnectError("dns", "DNS did not answer in time for the name")),
-    () => undefined,
-  );
-  try {
-    return await ask(end.signal);
-  } catch {
-    return [];
-  } finally {
-    end.abort();
-    await late;
-  }
 };

@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import { ConnectError, ProxyError } from "../model/errors.ts";
 import type { ConnectProxy } from "../ports/plugin.ts";
+import { awaitSocket } from "./await-socket.ts";
 
 /** Longest head of the proxy's answer, bytes. */
 const LONGEST_HEAD = 8_192;
@@ -40,42 +41,30 @@ export async function tunnel(
   throw new ConnectError("connect", `the proxy cannot connect (${status})`);
 }
 
-/** Asks for the tunnel. Returns the status; the socket then stands where the far side's first byte will come. */
+/** Asks for the tunnel. Returns the status; the next byte of the socket is then the first one of the far side. */
 const ask = (
   socket: Socket,
   { authorization }: ConnectProxy,
   authority: string,
   signal: AbortSignal,
-): Promise<number> =>
-  new Promise((resolve, reject) => {
-    let head = Buffer.alloc(0);
-    const settle = (): void => {
-      signal.removeEventListener("abort", abort);
-      socket.off("data", read).off("error", failed).off("close", closed).pause();
-      socket.on("error", () => undefined);
-    };
-    const fail = (error: Error): void => {
-      settle();
-      socket.destroy();
-      reject(error);
-    };
-    const abort = (): void => fail(signal.reason as Error);
-    const failed = (): void => fail(new ProxyError("the connection to the proxy broke"));
-    const closed = (): void => fail(new ProxyError("the proxy closed the connection"));
-    const read = (chunk: Buffer): void => {
+): Promise<number> => {
+  let head = Buffer.alloc(0);
+  const status = awaitSocket<number>(socket, signal, (resolve, fail) => ({
+    data(chunk: Buffer) {
       head = Buffer.concat([head, chunk]);
       const end = head.indexOf("\r\n\r\n");
       if (end < 0 && head.length <= LONGEST_HEAD) return;
-      const status = /^HTTP\/1\.[01] (\d{3})(?: |\r)/.exec(head.toString("latin1", 0, 16))?.[1];
+      const said = /^HTTP\/1\.[01] (\d{3})(?: |\r)/.exec(head.toString("latin1", 0, 16))?.[1];
       // A TLS server does not speak first, so nothing may follow a head that opens the tunnel.
-      const more = status?.startsWith("2") === true && end + 4 < head.length;
-      if (status === undefined || end < 0 || more) return fail(new ProxyError("the proxy's answer is not HTTP"));
-      settle();
-      resolve(Number(status));
-    };
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
-    socket.on("data", read).once("error", failed).once("close", closed);
-    const credentials = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
-    socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${credentials}\r\n`);
-  });
+      const more = said?.startsWith("2") === true && end + 4 < head.length;
+      if (said === undefined || end < 0 || more) return fail(new ProxyError("the proxy's answer is not HTTP"));
+      socket.pause();
+      resolve(Number(said));
+    },
+    error: () => fail(new ProxyError("the connection to the proxy broke")),
+    close: () => fail(new ProxyError("the proxy closed the connection")),
+  }));
+  const credentials = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
+  if (!signal.aborted) socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${credentials}\r\n`);
+  return status;
+};

@@ -1,6 +1,7 @@
 /** Resolves a name to its addresses: DNS through c-ares, and the hosts file for names that an operator allows. */
 import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
+import { unlessAborted } from "../lib/within.ts";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseAddress } from "./ip-address.ts";
@@ -36,11 +37,7 @@ export const dnsResolver = (clock: Clock, servers?: readonly string[]): Resolve 
     const [four, six] = await Promise.allSettled([current().resolve4(name), current().resolve6(name)]);
     const found = [four, six].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
     if (found.length > 0) return found;
-    throw failure(
-      name,
-      four.status === "rejected" ? four.reason : undefined,
-      six.status === "rejected" ? six.reason : undefined,
-    );
+    throw failure(name, [four, six]);
   };
   return (name, signal) => {
     let question = asking.get(name);
@@ -70,22 +67,16 @@ const HOSTS_PATH =
 /** Waits for `promise`, but no longer than the signal allows. A later result is dropped silently. */
 export const abortable = async <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> => {
   signal.throwIfAborted();
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
+  const found = await unlessAborted(signal, promise);
+  signal.throwIfAborted();
+  return found as T;
 };
 
-const failure = (name: string, ...errors: readonly unknown[]): ConnectError => {
-  const codes = errors.flatMap((error) =>
-    error instanceof Error && "code" in error && typeof error.code === "string" ? [error.code] : [],
-  );
+const failure = (name: string, answers: readonly PromiseSettledResult<unknown>[]): ConnectError => {
+  const codes = answers.flatMap((answer) => {
+    const code: unknown = answer.status === "rejected" ? (answer.reason as NodeJS.ErrnoException).code : undefined;
+    return typeof code === "string" ? [code] : [];
+  });
   // The more telling code: "no such record" of one family must not hide the other's error.
   const code = codes.find((one) => one !== "ENODATA" && one !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
   const reason = `DNS_${code.replace(/^E/, "")}`;

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import { connect } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
+import { awaitSocket } from "./await-socket.ts";
 import type { TlsSessions } from "./tls-sessions.ts";
 import type { TrustedContext } from "./trust.ts";
 
@@ -15,59 +16,50 @@ interface SecureOptions {
 }
 
 /** Takes over the socket, and destroys it on any failure. @throws ConnectError `tls`, or the signal's reason */
-export const secure = (
+export const secure = async (
   socket: Socket,
   { host, literal, port, alpn }: SecureOptions,
   { context, scope }: TrustedContext,
   sessions: TlsSessions,
   signal: AbortSignal,
-): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      socket.destroy();
-      return reject(signal.reason);
-    }
-    // Sessions are of one name, port and identity: the certificate was verified for that name, against those authorities.
-    const server = `${scope} ${host} ${port}`;
-    const offered = sessions.take(server);
-    const secured = connect({
-      socket,
-      session: offered?.session,
-      secureContext: context,
-      host,
-      servername: literal ? "" : host,
-      ALPNProtocols: [...alpn],
-      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would change the default.
-      rejectUnauthorized: true,
-    });
-    // Stays: an error between two owners of the socket must not be uncaught.
-    secured.on("error", () => undefined);
-    const settle = (): void => {
-      signal.removeEventListener("abort", abort);
-      secured.off("secureConnect", done).off("error", failed).off("close", closed);
-    };
-    const fail = (error: Error): void => {
-      settle();
-      secured.destroy();
-      socket.destroy();
-      reject(error);
-    };
-    const abort = (): void => fail(signal.reason as Error);
-    const refused = (error: ConnectError): void => {
-      if (offered !== undefined) sessions.refuse(server);
-      fail(error);
-    };
-    const failed = (error: Error): void => refused(new ConnectError("tls", describe(error), codeOf(error)));
-    const closed = (): void => refused(new ConnectError("tls", "TLS: the connection was closed in the handshake"));
-    const done = (): void => {
-      if (!secured.authorized) return failed(secured.authorizationError);
-      settle();
-      sessions.watch(server, secured, offered);
-      resolve(secured);
-    };
-    signal.addEventListener("abort", abort, { once: true });
-    secured.once("secureConnect", done).once("error", failed).once("close", closed);
+): Promise<Socket> => {
+  if (signal.aborted) socket.destroy();
+  signal.throwIfAborted();
+  // Sessions are of one name, port and identity: the certificate was verified for that name, against those authorities.
+  const server = `${scope} ${host} ${port}`;
+  const offered = sessions.take(server);
+  const secured = connect({
+    socket,
+    session: offered?.session,
+    secureContext: context,
+    host,
+    servername: literal ? "" : host,
+    ALPNProtocols: [...alpn],
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would change the default.
+    rejectUnauthorized: true,
   });
+  try {
+    return await awaitSocket<Socket>(secured, signal, (resolve, fail) => {
+      const refused = (error: ConnectError): void => {
+        if (offered !== undefined) sessions.refuse(server);
+        fail(error);
+      };
+      const failed = (error: Error): void => refused(new ConnectError("tls", describe(error), codeOf(error)));
+      return {
+        secureConnect() {
+          if (!secured.authorized) return failed(secured.authorizationError);
+          sessions.watch(server, secured, offered);
+          resolve(secured);
+        },
+        error: failed,
+        close: () => refused(new ConnectError("tls", "TLS: the connection was closed in the handshake")),
+      };
+    });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+};
 
 const codeOf = (error: Error): string | undefined =>
   "code" in error && typeof error.code === "string" ? error.code : undefined;

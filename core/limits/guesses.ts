@@ -4,8 +4,8 @@ import type { Abuse, Take } from "../model/windows.ts";
 import type { Guess } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
 import type { AbuseOptions } from "../ports/plan.ts";
-import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
+import { counterKey } from "./takes.ts";
 
 /** The rule of wrong codes. `abuse` in the config may make it stricter, never weaker. */
 export const GUESSES = {
@@ -23,7 +23,7 @@ export const GUESSES = {
 const AT_ONCE = { limit: 3, windowMs: 5_000 };
 
 const PREFIX = "codes ";
-/** Whether a counter counts wrong codes. */
+/** Returns true for the key of a counter of wrong codes. */
 export const isGuessKey = (key: string): boolean => key.startsWith(PREFIX);
 
 /** A window that never fills: only a suspension refuses. */

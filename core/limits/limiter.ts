@@ -43,23 +43,6 @@ export interface LimitVerdict {
   giveBack(): Promise<Readonly<Record<string, string>>>;
 }
 
-export interface Limiter {
-  /** `undefined`: no row, no limit, no headers. With several callers all must pass; `row` is `METHOD /path/{param}`. */
-  check(
-    row: string,
-    callers: string | readonly (string | Caller)[],
-    options?: CheckOptions,
-  ): LimitVerdict | undefined | Promise<LimitVerdict | undefined>;
-  /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
-  readonly guess: Guess;
-  /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
-  unauthenticated(address: string): Promise<LimitVerdict>;
-  /** Sets new rows and rules (after a reload of the config); windows continue. */
-  configure(rows: LimiterDeps["rows"], abuse: LimiterDeps["abuse"]): void;
-  /** Restores stored suspensions; await it before the first request. Resolves to how many still last. */
-  load(): Promise<number>;
-}
-
 /** Made once, so that a decision makes no objects for its metrics. */
 const VERDICTS: Readonly<Record<LimitRefusalCode | "passed", Readonly<Record<string, string>>>> = {
   passed: { code: "passed" },
@@ -69,14 +52,87 @@ const VERDICTS: Readonly<Record<LimitRefusalCode | "passed", Readonly<Record<str
   PROVIDER_BACKPRESSURE: { code: "PROVIDER_BACKPRESSURE" },
 };
 
-export function createLimiter(deps: LimiterDeps): Limiter {
-  const { counters, clock } = deps;
-  let { abuse } = deps;
-  let takesOf = createTakes(deps.rows, abuse);
+const NOT_COUNTED: LimitVerdict = { headers: {}, giveBack: () => Promise.resolve({}) };
 
-  function verdictOf(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): LimitVerdict {
+export class Limiter {
+  readonly #deps: LimiterDeps;
+  #abuse: AbuseOptions | false;
+  #takes: ReturnType<typeof createTakes>;
+  /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
+  readonly guess: Guess;
+
+  constructor(deps: LimiterDeps) {
+    this.#deps = deps;
+    this.#abuse = deps.abuse;
+    this.#takes = createTakes(deps.rows, deps.abuse);
+    const take = async (one: Take): Promise<LimitVerdict> => {
+      const taken = await deps.counters.take([one]);
+      await this.#remember([one], taken);
+      return this.#verdictOf([one], taken, 0);
+    };
+    this.guess = createGuess(take, () => this.#abuse, deps.counters);
+  }
+
+  /** `undefined`: no row, no limit, no headers. With several callers all must pass; `row` is `METHOD /path/{param}`. */
+  check(
+    row: string,
+    callers: string | readonly (string | Caller)[],
+    { busyMs = 0 }: CheckOptions = {},
+  ): LimitVerdict | undefined | Promise<LimitVerdict | undefined> {
+    const takes = this.#takes.of(row, typeof callers === "string" ? [callers] : callers);
+    if (takes.length === 0) return busyMs > 0 ? busy(busyMs) : undefined;
+    const taken = this.#deps.counters.take(takes);
+    return Array.isArray(taken)
+      ? this.#conclude(takes, taken as readonly WindowResult[], busyMs)
+      : (taken as Promise<readonly WindowResult[]>).then((all) => this.#conclude(takes, all, busyMs));
+  }
+
+  /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
+  async unauthenticated(address: string): Promise<LimitVerdict> {
+    const take = this.#takes.failedAuthentication(address);
+    if (take === undefined) return NOT_COUNTED;
+    return this.#verdictOf([take], await this.#deps.counters.take([take]), 0);
+  }
+
+  /** Sets new rows and rules (after a reload of the config); windows continue. */
+  configure(rows: LimiterDeps["rows"], abuse: LimiterDeps["abuse"]): void {
+    this.#abuse = abuse;
+    this.#takes = createTakes(rows, abuse);
+  }
+
+  /** Restores stored suspensions; await it before the first request. Resolves to how many still last. */
+  async load(): Promise<number> {
+    const { storage, counters, clock } = this.#deps;
+    if (storage === undefined || counters.restore === undefined) return 0;
+    const abuse = this.#abuse;
+    // Without an `abuse` rule only wrong codes suspend.
+    const holds = abuse === false ? isGuessKey : () => true;
+    const forgetMs = Math.max(GUESSES.forgetMs, abuse === false ? 0 : abuse.forgetMs);
+    return loadSuspensions(storage, counters.restore, clock.now(), forgetMs, holds);
+  }
+
+  #conclude(
+    takes: readonly Take[],
+    taken: readonly WindowResult[],
+    busyMs: number,
+  ): LimitVerdict | Promise<LimitVerdict> {
+    const rare = busyMs > 0 || taken.some(({ suspended }) => suspended !== undefined);
+    return rare ? this.#finish(takes, taken, busyMs) : this.#verdictOf(takes, taken, 0);
+  }
+
+  /** Handles the rare cases: a suspension to store, or a slot to give back because something of ours is busy. */
+  async #finish(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): Promise<LimitVerdict> {
+    await this.#remember(takes, taken);
+    const verdict = this.#verdictOf(takes, taken, busyMs);
+    if (verdict.code === "PROVIDER_BACKPRESSURE") await verdict.giveBack();
+    return verdict;
+  }
+
+  #verdictOf(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): LimitVerdict {
+    const { counters, clock, metrics } = this.#deps;
     const found = worst(takes, taken);
-    deps.metrics?.count("limiter_verdicts", VERDICTS[found.code ?? (busyMs > 0 ? "PROVIDER_BACKPRESSURE" : "passed")]);
+    const code = found.code ?? (busyMs > 0 ? "PROVIDER_BACKPRESSURE" : undefined);
+    metrics?.count("limiter_verdicts", VERDICTS[code ?? "passed"]);
     let given = found.code !== undefined;
     const giveBack = async (): Promise<Readonly<Record<string, string>>> => {
       if (!given) {
@@ -85,89 +141,34 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       }
       return limitHeaders(found.code === undefined ? found.returned : found, clock.now());
     };
-    if (found.code === undefined && busyMs <= 0) return { headers: limitHeaders(found, clock.now()), giveBack };
-    const retryAfter = Math.max(1, Math.ceil(Math.max(found.waitMs, busyMs) / 1_000));
+    if (code === undefined) return { headers: limitHeaders(found, clock.now()), giveBack };
+    const retryAfter = secondsOf(Math.max(found.waitMs, busyMs));
     const shown = found.code === undefined ? found.returned : found;
-    return {
-      code: found.code ?? "PROVIDER_BACKPRESSURE",
-      retryAfter,
-      headers: { ...limitHeaders(shown, clock.now()), "Retry-After": String(retryAfter) },
-      giveBack,
-    };
+    const headers = { ...limitHeaders(shown, clock.now()), "Retry-After": String(retryAfter) };
+    return { code, retryAfter, headers, giveBack };
   }
 
-  /** Handles the rare cases: a suspension to store, or a slot to give back because something of ours is busy. */
-  async function finish(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): Promise<LimitVerdict> {
-    await remember(takes, taken);
-    const verdict = verdictOf(takes, taken, busyMs);
-    if (verdict.code === "PROVIDER_BACKPRESSURE") await verdict.giveBack();
-    return verdict;
-  }
-
-  function conclude(
-    takes: readonly Take[],
-    taken: readonly WindowResult[],
-    busyMs: number,
-  ): LimitVerdict | Promise<LimitVerdict> {
-    const rare = busyMs > 0 || taken.some(({ suspended }) => suspended !== undefined);
-    return rare ? finish(takes, taken, busyMs) : verdictOf(takes, taken, 0);
-  }
-
-  async function remember(takes: readonly Take[], taken: readonly WindowResult[]): Promise<void> {
-    if (deps.storage === undefined || counters.restore === undefined) return;
+  async #remember(takes: readonly Take[], taken: readonly WindowResult[]): Promise<void> {
+    const { storage, counters, clock, log } = this.#deps;
+    if (storage === undefined || counters.restore === undefined) return;
     for (const [i, { suspended }] of taken.entries()) {
       const take = takes[i] as Take;
       if (suspended === undefined || take.abuse === undefined) continue;
       try {
-        await storeSuspension(deps.storage, take.key, suspended, take.abuse.forgetMs, clock.now());
+        await storeSuspension(storage, take.key, suspended, take.abuse.forgetMs, clock.now());
       } catch (error) {
         // It lasts as long as the process lives; only a restart would lift it early.
-        deps.log?.warn("a suspension could not be stored", { error: (error as Error).message });
+        log?.warn("a suspension could not be stored", { error: (error as Error).message });
       }
     }
   }
-
-  return {
-    check(row, callers, { busyMs = 0 } = {}) {
-      const all = typeof callers === "string" ? [callers] : callers;
-      const takes = takesOf.of(row, all);
-      if (takes.length === 0) return busyMs > 0 ? busy(busyMs) : undefined;
-      const taken = counters.take(takes);
-      return Array.isArray(taken)
-        ? conclude(takes, taken as readonly WindowResult[], busyMs)
-        : (taken as Promise<readonly WindowResult[]>).then((all) => conclude(takes, all, busyMs));
-    },
-    guess: createGuess(
-      async (take) => {
-        const taken = await counters.take([take]);
-        await remember([take], taken);
-        return verdictOf([take], taken, 0);
-      },
-      () => abuse,
-      counters,
-    ),
-    async unauthenticated(address) {
-      const take = takesOf.failedAuthentication(address);
-      return take === undefined ? NOT_COUNTED : verdictOf([take], await counters.take([take]), 0);
-    },
-    configure(nextRows, nextAbuse) {
-      abuse = nextAbuse;
-      takesOf = createTakes(nextRows, nextAbuse);
-    },
-    async load() {
-      if (deps.storage === undefined || counters.restore === undefined) return 0;
-      // Without an `abuse` rule only wrong codes suspend.
-      const holds = abuse === false ? isGuessKey : () => true;
-      const forgetMs = Math.max(GUESSES.forgetMs, abuse === false ? 0 : abuse.forgetMs);
-      return loadSuspensions(deps.storage, counters.restore, clock.now(), forgetMs, holds);
-    },
-  };
 }
 
-const NOT_COUNTED: LimitVerdict = { headers: {}, giveBack: () => Promise.resolve({}) };
+/** Returns whole seconds for `Retry-After`. */
+const secondsOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 
 function busy(busyMs: number): LimitVerdict {
-  const retryAfter = Math.max(1, Math.ceil(busyMs / 1_000));
+  const retryAfter = secondsOf(busyMs);
   const headers = { "Retry-After": String(retryAfter) };
-  return { code: "PROVIDER_BACKPRESSURE", retryAfter, headers, giveBack: () => Promise.resolve({}) };
+  return { code: "PROVIDER_BACKPRESSURE", retryAfter, headers, giveBack: NOT_COUNTED.giveBack };
 }

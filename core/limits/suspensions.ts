@@ -30,7 +30,7 @@ export async function storeSuspension(
 
 /**
  * Resolves to how many still last.
- * @param holds whether suspensions of this counter are in force
+ * @param holds says of a counter that its suspensions are in force
  */
 export async function loadSuspensions(
   storage: SuspensionStorage,
@@ -42,10 +42,7 @@ export async function loadSuspensions(
   let lasting = 0;
   let after: string | undefined;
   for (;;) {
-    const page = await storage.range(SUSPENSION.key({ hash: "" }), {
-      limit: PAGE,
-      ...(after === undefined ? {} : { after }),
-    });
+    const page = await storage.range(SUSPENSION.key({ hash: "" }), { limit: PAGE, after });
     for (const { value } of page) {
       const one = SUSPENSION.read(value);
       if (one === DAMAGED || now >= one.forgetAt || !holds(one.key)) continue;

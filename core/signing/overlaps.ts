@@ -9,29 +9,24 @@ import type { Clock } from "../ports/clock.ts";
 /** Version of a secret → monotonic time at which it stops to sign, ms. */
 export type Ends = ReadonlyMap<number, number>;
 
-interface Overlaps {
-  /** Notes that a secret of this subscription was rotated a moment ago. */
-  rotated(subscriptionId: string): void;
-  /**
-   * Returns when each secret that has an end stops at the latest; `undefined` when none has one.
-   * @param before what was returned for the record before: an end that is known is not put off
-   */
-  endsOf(sub: Pick<Subscription, "id" | "secrets">, before: Ends | undefined): Ends | undefined;
-}
-
 interface Moment {
   readonly wall: number;
   readonly monotonic: number;
 }
 
 /** @param held of how many subscriptions a rotation is remembered */
-export function createOverlaps(clock: Pick<Clock, "now" | "monotonic">, held: number): Overlaps {
+export function createOverlaps(clock: Pick<Clock, "now" | "monotonic">, held: number) {
   const rotations = new Map<string, Moment>();
   const thisMoment = (): Moment => ({ wall: clock.now(), monotonic: clock.monotonic() });
 
   return {
-    rotated: (subscriptionId) => setNewest(rotations, subscriptionId, thisMoment(), held),
-    endsOf({ id, secrets }, before) {
+    /** Notes that a secret of this subscription was rotated a moment ago. */
+    rotated: (subscriptionId: string): void => setNewest(rotations, subscriptionId, thisMoment(), held),
+    /**
+     * Returns when each secret that has an end stops at the latest; `undefined` when none has one.
+     * @param before what was returned for the record before: an end that is known is not put off
+     */
+    endsOf({ id, secrets }: Pick<Subscription, "id" | "secrets">, before: Ends | undefined): Ends | undefined {
       const ends = new Map<number, number>();
       for (const [index, { version, expiresAt }] of secrets.entries()) {
         const rotatedAt = secrets[index - 1]?.createdAt;

@@ -12,20 +12,6 @@ import { signedHeaders, type SignatureOptions } from "./headers.ts";
 import { createOverlaps, type Ends } from "./overlaps.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
-export interface Signer {
-  /**
-   * @param now epoch ms
-   * @throws Error when a stored secret cannot be opened: a fault of ours, so the attempt must not be made
-   */
-  sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
-  /** Notes that a secret was rotated a moment ago: the overlap is measured from here, whatever the wall clock does. */
-  rotated(subscriptionId: string): void;
-  /** Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer. */
-  hidden(sub: Subscription): readonly string[];
-  /** Returns the credentials in clear, the same object until the subscription changes; `undefined` where it has none. */
-  credentials(sub: Subscription): Credentials | undefined;
-}
-
 /** Returns a secret with and without its prefix, and as decoded bytes: a receiver may know it in each form. */
 function spellings(secret: string): readonly string[] {
   const text = secret.replace(/^whsec_/, "");
@@ -45,43 +31,86 @@ interface Opened {
   readonly credentials: Credentials | undefined;
 }
 
-/**
- * @param options the same for every delivery
- * @param damaged is called with a subscription that holds a text which cannot be opened
- */
-export function createSigner(
-  { keys, clock }: { readonly keys: Pick<Keys, "open">; readonly clock: Pick<Clock, "now" | "monotonic"> },
-  options: SignatureOptions = {},
-  damaged?: (error: DamagedRecordError) => void,
-): Signer {
-  const held = new Map<string, Opened>();
-  const overlaps = createOverlaps(clock, HELD);
-  const repeated = new Set(Object.keys(options.repeated ?? {}).map((name) => name.toLowerCase()));
+type Damaged = (error: DamagedRecordError) => void;
 
-  function open(sub: Subscription): Opened {
-    const known = held.get(sub.id);
+export class Signer {
+  readonly #keys: Pick<Keys, "open">;
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #options: SignatureOptions;
+  readonly #damaged: Damaged | undefined;
+  readonly #held = new Map<string, Opened>();
+  readonly #overlaps: ReturnType<typeof createOverlaps>;
+  readonly #repeated: ReadonlySet<string>;
+
+  /**
+   * @param options the same for every delivery
+   * @param damaged is called with a subscription that holds a text which cannot be opened
+   */
+  constructor(
+    { keys, clock }: { readonly keys: Pick<Keys, "open">; readonly clock: Pick<Clock, "now" | "monotonic"> },
+    options: SignatureOptions = {},
+    damaged?: Damaged,
+  ) {
+    this.#keys = keys;
+    this.#clock = clock;
+    this.#options = options;
+    this.#damaged = damaged;
+    this.#overlaps = createOverlaps(clock, HELD);
+    this.#repeated = new Set(Object.keys(options.repeated ?? {}).map((name) => name.toLowerCase()));
+  }
+
+  /**
+   * @param now epoch ms
+   * @throws Error when a stored secret cannot be opened: a fault of ours, so the attempt must not be made
+   */
+  sign(sub: Subscription, event: Signable, now: number): Record<string, string> {
+    const { ends, keys, extra } = this.#open(sub);
+    let live = liveSecrets(sub, now);
+    if (ends !== undefined)
+      live = live.filter(({ version }) => (ends.get(version) ?? Infinity) > this.#clock.monotonic());
+    const signing = live.map(({ version }) => keys.get(version) as SigningKey);
+    return signedHeaders(event, signing, now, extra, this.#options);
+  }
+
+  /** Notes that a secret was rotated a moment ago: the overlap is measured from here, whatever the wall clock does. */
+  rotated(subscriptionId: string): void {
+    this.#overlaps.rotated(subscriptionId);
+  }
+
+  /** Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer. */
+  hidden(sub: Subscription): readonly string[] {
+    return this.#open(sub).hidden;
+  }
+
+  /** Returns the credentials in clear, the same object until the subscription changes; `undefined` where it has none. */
+  credentials(sub: Subscription): Credentials | undefined {
+    return sub.clientCertificate === undefined && sub.oauth2 === undefined ? undefined : this.#open(sub).credentials;
+  }
+
+  #open(sub: Subscription): Opened {
+    const known = this.#held.get(sub.id);
     // The subscription cache returns one object per version of a record, so identity shows whether it changed.
     if (known?.sub === sub) return known;
     try {
-      return opened(sub, known);
+      return this.#opened(sub, known);
     } catch (cause) {
-      damaged?.(new DamagedRecordError("subscription", "sealed", SUBSCRIPTION.key(sub), { cause }));
+      this.#damaged?.(new DamagedRecordError("subscription", "sealed", SUBSCRIPTION.key(sub), { cause }));
       throw cause;
     }
   }
 
-  function opened(sub: Subscription, known: Opened | undefined): Opened {
+  #opened(sub: Subscription, known: Opened | undefined): Opened {
     const secrets = sub.secrets.map(({ version, sealed }) => {
-      const plain = keys.open(sealed, secretAad(sub.keyId, sub.id, version));
+      const plain = this.#keys.open(sealed, secretAad(sub.keyId, sub.id, version));
       return { version, plain, key: signingKey(plain) };
     });
-    const extra = sub.headers && openHeaders(sub, sub.headers);
-    const credentials = openCredentials(sub);
+    const extra = sub.headers && this.#openHeaders(sub, sub.headers);
+    const credentials = this.#openCredentials(sub);
     const clientSecret = credentials?.oauth2?.clientSecret;
     const made: Opened = {
       sub,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
-      ends: overlaps.endsOf(sub, known?.ends),
+      ends: this.#overlaps.endsOf(sub, known?.ends),
       extra,
       hidden: [
         ...Object.values(extra ?? {}),
@@ -90,44 +119,30 @@ export function createSigner(
       ],
       credentials,
     };
-    setNewest(held, sub.id, made, HELD);
+    setNewest(this.#held, sub.id, made, HELD);
     return made;
   }
 
-  function openCredentials({ keyId, id, clientCertificate, oauth2 }: Subscription): Credentials | undefined {
+  #openCredentials({ keyId, id, clientCertificate, oauth2 }: Subscription): Credentials | undefined {
     if (clientCertificate === undefined && oauth2 === undefined) return undefined;
     const opened: { -readonly [Name in keyof Credentials]: Credentials[Name] } = {};
     if (clientCertificate !== undefined) {
       const { cert, sealedKey } = clientCertificate;
-      opened.clientCertificate = { cert, key: keys.open(sealedKey, clientKeyAad(keyId, id)) };
+      opened.clientCertificate = { cert, key: this.#keys.open(sealedKey, clientKeyAad(keyId, id)) };
     }
     if (oauth2 !== undefined) {
       const { sealedSecret, ...rest } = oauth2;
-      opened.oauth2 = { ...rest, clientSecret: keys.open(sealedSecret, clientSecretAad(keyId, id)) };
+      opened.oauth2 = { ...rest, clientSecret: this.#keys.open(sealedSecret, clientSecretAad(keyId, id)) };
     }
     return opened;
   }
 
-  const openHeaders = (sub: Subscription, sealed: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(
+  #openHeaders(sub: Subscription, sealed: Readonly<Record<string, string>>): Record<string, string> {
+    return Object.fromEntries(
       Object.entries(sealed)
         // An older record may contain a name that is reserved by now: its attempts could not be sent with it.
-        .filter(([name]) => mayStandBeside(name) && !repeated.has(name.toLowerCase()))
-        .map(([name, value]) => [name.toLowerCase(), keys.open(value, headerAad(sub.keyId, sub.id, name))]),
+        .filter(([name]) => mayStandBeside(name) && !this.#repeated.has(name.toLowerCase()))
+        .map(([name, value]) => [name.toLowerCase(), this.#keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );
-
-  return {
-    sign(sub, event, now) {
-      const opened = open(sub);
-      const { ends } = opened;
-      let live = liveSecrets(sub, now);
-      if (ends !== undefined) live = live.filter(({ version }) => (ends.get(version) ?? Infinity) > clock.monotonic());
-      const signing = live.map(({ version }) => opened.keys.get(version) as SigningKey);
-      return signedHeaders(event, signing, now, opened.extra, options);
-    },
-    rotated: overlaps.rotated,
-    hidden: (sub) => open(sub).hidden,
-    credentials: (sub) =>
-      sub.clientCertificate === undefined && sub.oauth2 === undefined ? undefined : open(sub).credentials,
-  };
+  }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ABUSE } from "../../config/defaults.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { callersIn } from "../../core/api/gateway/headers.ts";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { ask } from "../support/ask.ts";
@@ -77,7 +77,7 @@ describe("a key and its address together", () => {
       fc.property(row, walk, fc.boolean(), (name, steps, suspends) => {
         let at = 0;
         const clock = { now: () => 1_800_000_000_000 + at, monotonic: () => at };
-        const limiter = createLimiter({
+        const limiter = new Limiter({
           counters: createCounters(clock),
           rows: defaultRows,
           abuse: suspends && ABUSE,

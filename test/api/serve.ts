@@ -10,7 +10,7 @@ import { createOperations } from "../../core/api/resources/operations.ts";
 import type { OperationsDeps } from "../../core/api/resources/deps.ts";
 import { createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
 import type { SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import type { Auth, Principal } from "../../core/ports/auth.ts";
 import type { Route } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -107,7 +107,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const source = await http({ tokens: [PUBLISH_TOKEN] }).setup({ clock, log } as never);
   const { accept, admit } = parts.publisher;
   await source.start(accept, { durability: storage.durability, admit });
-  const limits = createLimiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
+  const limits = new Limiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
   const operations = createOperations({
     storage,
     clock,

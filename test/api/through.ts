@@ -2,7 +2,7 @@
 import { createGateway } from "../../core/api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../core/api/gateway/limits-check.ts";
 import { createGuard } from "../../core/guard/index.ts";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import type { Route } from "../../core/ports/plugin.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
@@ -37,7 +37,7 @@ export async function startThrough(): Promise<Through> {
   const clock = testClock();
   const names = Object.keys(defaultRows);
   const few = { perMinute: 4, per5s: 3 };
-  const limits = createLimiter({
+  const limits = new Limiter({
     counters: createCounters(clock),
     rows: { "GET /v1/scopes": few, "POST /v1/links/create": few },
     abuse: false,

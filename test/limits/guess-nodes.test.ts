@@ -1,6 +1,6 @@
 // Guesses at codes on several nodes at once: together they try no more than one of them would.
 import { describe, expect, it } from "vitest";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Counters } from "../../core/ports/storage.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
@@ -15,7 +15,7 @@ function eightNodes() {
     take: async (takes) => (await turn(), shared.take(takes)),
     giveBack: async (takes, taken) => (await turn(), shared.giveBack(takes, taken)),
   };
-  const nodes = Array.from({ length: 8 }, () => createLimiter({ counters, rows: {}, abuse: false, clock }));
+  const nodes = Array.from({ length: 8 }, () => new Limiter({ counters, rows: {}, abuse: false, clock }));
   return { clock, turn, nodes };
 }
 

@@ -1,6 +1,6 @@
 // The limiter: rows, callers, headers, what is given back, suspensions that outlive the process, codes that are guessed.
 import { describe, expect, it } from "vitest";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
 import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
@@ -23,7 +23,7 @@ const ROWS = {
 function setUp(more: Partial<LimiterDeps> = {}) {
   const clock = testClock(1_800_000_000_000);
   const deps = { counters: createCounters(clock), rows: ROWS, abuse: ABUSE as AbuseOptions | false, clock, ...more };
-  const limiter = createLimiter(deps);
+  const limiter = new Limiter(deps);
   const check = async (...args: Parameters<typeof limiter.check>): Promise<LimitVerdict> =>
     (await limiter.check(...args)) as LimitVerdict;
   return { clock, limiter, check };

@@ -1,8 +1,7 @@
 // What must hold of the limiter for every client, however it asks: found by random walks.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLimiter } from "../../core/limits/limiter.ts";
-import type { Limiter, LimitVerdict } from "../../core/limits/limiter.ts";
+import { Limiter, type LimitVerdict } from "../../core/limits/limiter.ts";
 import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 
@@ -41,7 +40,7 @@ const pauses = fc.array(
 
 function setUp(row: { perMinute: number; per5s: number }, abuse: Parameters<Limiter["configure"]>[1]) {
   const clock = handClock();
-  const limiter = createLimiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse, clock });
+  const limiter = new Limiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse, clock });
   const ask = (): LimitVerdict => limiter.check("GET /x", "a") as LimitVerdict;
   return { clock, ask };
 }

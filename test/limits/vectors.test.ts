@@ -1,6 +1,6 @@
 // The timed request sequences of the vectors, one test each, with the exact answers.
 import { describe, expect, it } from "vitest";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { ABUSE } from "../../config/defaults.ts";
@@ -13,7 +13,7 @@ describe("the limiter's vectors", () => {
       const t0 = LIMITS_BEGIN * 1_000;
       const clock = testClock(t0);
       const row = { perMinute: vector.config.sustained.limit, per5s: vector.config.burst.limit };
-      const limiter = createLimiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse: ABUSE, clock });
+      const limiter = new Limiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse: ABUSE, clock });
       for (const { t_ms, backpressure_ms, expect: wanted } of vector.requests) {
         await clock.advance(t0 + t_ms - clock.now());
         const verdict = (await limiter.check("GET /x", "tenant-a", { busyMs: backpressure_ms ?? 0 })) as LimitVerdict;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { newSecret } from "../../core/signing/secret.ts";
-import { createSigner, type Signer } from "../../core/signing/signer.ts";
+import { Signer } from "../../core/signing/signer.ts";
 import { testClock, type TestClock } from "../support/clock.ts";
 
 const event = { eventId: "evt_1", type: "deposit:paid", attempt: 1, cycle: 0, body: Buffer.from("{}") };
@@ -31,7 +31,7 @@ function rotated(clock: TestClock, over: Partial<Subscription> = {}): Subscripti
 
 const signerOf = (clock: TestClock): Signer => {
   const secrets: Record<string, string> = { new: newSecret(), old: newSecret() };
-  return createSigner({ keys: { open: (sealed) => secrets[sealed] as string }, clock });
+  return new Signer({ keys: { open: (sealed) => secrets[sealed] as string }, clock });
 };
 
 /** Whether the old secret signs an attempt that is made now. */

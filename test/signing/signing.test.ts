@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { createHash, createHmac } from "node:crypto";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
-import { createSigner } from "../../core/signing/signer.ts";
+import { Signer } from "../../core/signing/signer.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
 import { testClock } from "../support/clock.ts";
@@ -70,7 +70,7 @@ describe("signed headers", () => {
       secrets: [{ version: 1, sealed: secret, createdAt: 0 }],
       headers: Object.fromEntries(names.map((name) => [name, "evil"])),
     });
-    const signer = createSigner({ keys: { open: (sealed) => sealed }, clock: testClock() });
+    const signer = new Signer({ keys: { open: (sealed) => sealed }, clock: testClock() });
     const headers = signer.sign(sub, { ...event, body: bodyOf("{}") }, 0);
     expect(headers).toMatchObject({ "webhook-id": "evt_1", "X-Relay-Attempt": "1", "x-mine": "evil" });
     const lower = Object.keys(headers).map((name) => name.toLowerCase());
@@ -110,7 +110,7 @@ describe("the signer", () => {
   it("opens each secret once per version of the subscription and drops an expired one", () => {
     const opened: string[] = [];
     const secrets = { a: newSecret(), b: newSecret() };
-    const signer = createSigner({
+    const signer = new Signer({
       keys: {
         open: (sealed, aad) => {
           opened.push(aad);
@@ -133,7 +133,7 @@ describe("the signer", () => {
   });
 
   it("leaves out a stored header whose name is reserved by now: its attempts could not be sent", () => {
-    const signer = createSigner({
+    const signer = new Signer({
       keys: { open: (sealed) => (sealed === "s" ? newSecret() : sealed) },
       clock: testClock(),
     });

@@ -8,7 +8,7 @@ import { createGateway } from "../../core/api/gateway/gateway.ts";
 import type { GatewayDeps } from "../../core/api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../core/api/gateway/limits-check.ts";
 import { createGuard } from "../../core/guard/index.ts";
-import { createLimiter } from "../../core/limits/limiter.ts";
+import { Limiter } from "../../core/limits/limiter.ts";
 
 import type { AbuseOptions, LimitRows } from "../../core/ports/plan.ts";
 import { listen } from "../../core/runtime/server.ts";
@@ -42,7 +42,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const clock = testClock();
   const log = quietLog();
   const counters = createCounters(clock, capacity === undefined ? {} : { capacity });
-  const limits = createLimiter({ counters, rows, abuse: options.abuse ?? false, clock });
+  const limits = new Limiter({ counters, rows, abuse: options.abuse ?? false, clock });
   const names = Object.keys(rows);
   const upstream = options.upstream === undefined ? undefined : upstreamOf(options.upstream, clock);
   const gateway = createGateway({

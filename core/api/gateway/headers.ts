@@ -1,7 +1,6 @@
 /** Selects the headers that pass the gateway, in either direction, and reads from them who the limits count. */
 import { addressGroup } from "../../lib/address.ts";
-import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
-import type { Caller } from "../../limits/limiter.ts";
+import { apiKeyPrincipal, type Caller } from "../../limits/takes.ts";
 import { Problem } from "../../model/problem.ts";
 import { bearerToken } from "../../model/token.ts";
 

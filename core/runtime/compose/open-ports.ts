@@ -1,5 +1,5 @@
 /** Opens what a relay stands on: folder, keys, guard, storage, then the plug-ins that use them. Closes in reverse order. */
-import { createLimiter } from "../../limits/limiter.ts";
+import { Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import { chooseTransport, twice } from "../../model/transport-choice.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -77,7 +77,7 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   // After the storage, which says whether a key may be made.
   const { keys, webhookKeys, made, keyFiles } = await openKeys(plan, storage, log);
   const { counters } = storage;
-  const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
+  const limiter = new Limiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
   const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
   const pluginStarting = { ...starting, mostMs: START_MS };
   const open = <Port, Walled>(

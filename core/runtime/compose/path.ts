@@ -43,7 +43,7 @@ import { createEventErasure } from "../../retention/erase-event.ts";
 import { createKeyErasure } from "../../retention/erase-key.ts";
 import { createWideRemoval } from "../../retention/remove-wide.ts";
 import { createRetention } from "../../retention/retention.ts";
-import { createSigner } from "../../signing/signer.ts";
+import { Signer } from "../../signing/signer.ts";
 import { createStatsCollector } from "../../stats/collect.ts";
 import { createStatsQuery } from "../../stats/query.ts";
 import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
@@ -152,7 +152,7 @@ function composeSend(above: Published) {
   const { plan, storage, clock, log, metrics, keys, transports, transportOf, transforms } = above;
   const { catalogue, subscriptionCache, recipients, statsCollector, notices, damaged } = above;
   const repeated = plan.signature.headers;
-  const signer = createSigner({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
+  const signer = new Signer({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
   const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs, hide: above.hide });
   const outermost = wrapped(above.observers, (one) => one.wrapSend, bare);
   const inFlight = createInFlight(outermost, clock);
