@@ -4,15 +4,15 @@ import { type Address, type AddressRange, inRange, parseRange } from "./ip-addre
 
 type Ports = number | "any";
 
-/** What the entries open. */
+/** Judges targets by the entries. */
 interface Allowed {
-  /** Whether a CIDR or address entry opens this address at this port, whatever name led to it. */
+  /** Returns true when a CIDR or address entry opens this address at this port, whatever name led to it. */
   address(address: Address, port: number): boolean;
-  /** Whether a host entry names exactly this host at this port. */
+  /** Returns true when a host entry names exactly this host at this port. */
   host(hostname: string, port: number): boolean;
-  /** Whether a host entry names this host at some port: then its name rules are lifted and the hosts file may answer. */
+  /** Returns true when a host entry names this host at some port: its name rules are lifted then, and the hosts file may answer. */
   named(hostname: string): boolean;
-  /** Whether some CIDR or address entry opens anything at this port. */
+  /** Returns true when some CIDR or address entry opens anything at this port. */
   somewhere(port: number): boolean;
 }
 

@@ -16,7 +16,7 @@ export interface Rules {
   target(hostname: string, port: number): RefusedUrl<GuardReason> | undefined;
   /** Checks every address of a host: one bad address refuses them all. */
   addresses(hostname: string, port: number, found: readonly string[]): RefusedUrl<GuardReason> | undefined;
-  /** Whether the operator named this host, so that the hosts file may answer. */
+  /** Returns true when the operator named this host, so that the hosts file may answer. */
   named(hostname: string): boolean;
 }
 
@@ -93,13 +93,13 @@ const MESSAGES = {
 } as const;
 
 /** Interfaces come and go: read them again after this long, ms. */
-const LOOK_AGAIN_MS = 10_000;
+const READ_AGAIN_MS = 10_000;
 
 const remembered = (ask: () => readonly string[], clock: Clock): (() => readonly Address[]) => {
   let known: readonly Address[] = [];
   let askedAt = Number.NEGATIVE_INFINITY;
   return () => {
-    if (clock.monotonic() - askedAt < LOOK_AGAIN_MS) return known;
+    if (clock.monotonic() - askedAt < READ_AGAIN_MS) return known;
     known = ask().flatMap((text) => parseAddress(text) ?? []);
     askedAt = clock.monotonic();
     return known;

@@ -43,7 +43,7 @@ export interface SchemeOf {
  * Reads a URL so strictly that no two parsers can disagree on where it leads (RFC 3986 and WHATWG give the same host).
  * A URL of another scheme is read as if it were https: parsers leave the hosts of unknown schemes unchanged, and
  * `0x7f.1` must not pass for a name.
- * @param named whether the operator lifts the name rules for a host
+ * @param named returns true for a host whose name rules the operator lifts
  */
 export const readUrl = (
   url: unknown,

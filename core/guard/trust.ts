@@ -31,13 +31,13 @@ const WITH_ISSUERS = 16;
 /** All others share one, which is made again when it holds so many issuers: receivers refuse more than some 64 KiB. */
 const MOST_ISSUERS = 24;
 
-/** What a context shows; Node's own `createSecureContext` sets it the same way. */
+/** Sets what a context shows; Node's own `createSecureContext` sets it the same way. */
 interface Shown {
   setCert(pem: string): void;
   setKey(pem: string): void;
 }
 
-/** What is known of an identity. */
+/** An identity that was read once. */
 interface Known {
   /** Contexts hold one certificate of each kind of key: those of two kinds never share a context. */
   readonly kind: string;
@@ -58,7 +58,7 @@ export function trust(ca: string | undefined): Trust {
   const identities = new WeakMap<TlsIdentity, Known>();
   const contexts = new Map<string, SecureContext>();
   const withIssuers = new Map<string, SecureContext>();
-  /** What all others share, and how many issuers it holds. As many are kept as of the other contexts. */
+  /** The context that all others share, and how many issuers it holds. As many are kept as of the other contexts. */
   const shared = new Map<string, { readonly context: SecureContext; readonly issuers: number }>();
   let authorities: readonly string[] | undefined;
   let common: TrustedContext | undefined;

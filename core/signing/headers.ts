@@ -13,7 +13,7 @@ import type { SigningKey } from "./secret.ts";
 
 const USER_AGENT = `Relay/${VERSION}`;
 
-/** What the signature of a delivery has beside the HMAC headers. */
+/** Adds to a delivery's signature beside the HMAC headers. */
 export interface SignatureOptions {
   /** Keys of the relay that sign too, newest first. */
   readonly ed25519?: readonly Ed25519Key[] | undefined;

@@ -72,7 +72,7 @@ export function verifyEd25519(
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
 const PUBLIC_BYTES = 32;
 
-/** Returns what is signed before the body; `undefined` when a header is missing or the timestamp is too far away. */
+/** Returns the text that is signed before the body; `undefined` when a header is missing or the timestamp is too far away. */
 function signedPrefix(headers: Headers, now: number): string | undefined {
   const id = one(headers, "webhook-id");
   const timestamp = one(headers, "webhook-timestamp");

@@ -1,4 +1,4 @@
-// What an attempt shows to the owner of a key.
+// An attempt as the owner of a key sees it.
 import { expect, it } from "vitest";
 import { attemptView } from "../../core/api/resources/attempts.ts";
 

@@ -1,4 +1,4 @@
-// What bodies under way hold: never more than the budget, never all of it by one caller, and nothing once they are answered.
+// Bodies under way hold never more than the budget, never all of it by one caller, and nothing once they are answered.
 import { PassThrough } from "node:stream";
 import type { IncomingMessage } from "node:http";
 import fc from "fast-check";

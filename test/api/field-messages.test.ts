@@ -1,4 +1,4 @@
-/** What is said of a wrong field: our own sentences, never those of the schema library. */
+/** Messages on a wrong field are our own sentences, never those of the schema library. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { HOOK, LIST, serve } from "./serve.ts";
 import type { Served } from "./serve.ts";

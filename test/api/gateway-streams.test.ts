@@ -174,7 +174,7 @@ describe("the line to the upstream", () => {
     await using gateway = await startGateway({ upstream: upstream.url, ...limits });
     const slow = await stalled(gateway.port, from(1));
     await until(() => upstream.connections() >= 1);
-    // What they hold while they wait is 32 MiB in all, and a third of what is free for one caller.
+    // They hold, while they wait, 32 MiB in all, and a third of what is free for one caller.
     const headers = { ...KEY, "X-Forwarded-For": "192.0.2.1" };
     for (let n = 0; n < 16; n++) {
       const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers, body: "x".repeat(MIB) });
@@ -336,7 +336,7 @@ describe("an upstream", () => {
       expect([got.status, got.body.toString()]).toEqual([200, "ok"]);
     }
     expect([sockets.length, asked]).toEqual([4, 7]);
-    // What may change something is never sent twice.
+    // A request that may change something is never sent twice.
     const before = asked;
     const post = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY });
     expect([post.status, asked - before]).toEqual([502, 1]);

@@ -141,7 +141,7 @@ describe("who is counted", () => {
     const refused = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: { "X-API-Key": "new" } });
     expect(refused.headers).toMatchObject({ "x-burst-limit": "20", "x-burst-remaining": "0", "retry-after": "5" });
     await gateway.clock.advance(5_000);
-    // What was refused by the address consumed nothing of the key.
+    // A refusal by the address consumed nothing of the key.
     const after = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: { "X-API-Key": "new" } });
     expect([after.status, after.headers["x-ratelimit-remaining"]]).toEqual([200, "5"]);
   });
@@ -153,7 +153,7 @@ describe("who is counted", () => {
       expect(() => resolvePlan(config, { configDir: "/etc/relay", cwd: "/", settings: {} }), keyHeader).toThrow(
         "the gateway does not pass it on",
       );
-      // What it would be without that: neither counted nor forwarded.
+      // Without that it is neither counted nor forwarded.
       await using gateway = await startGateway({ upstream: upstream.url, keyHeader });
       if (keyHeader !== "X-Forwarded-Key") continue;
       const got = [];

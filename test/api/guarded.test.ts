@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-/** What the guard can know before the first connection. */
+/** The guard can know it before the first connection. */
 const known = ({ stage, own_addresses, resolve_sequence, dns_error }: UrlVector): boolean =>
   stage === "register" ||
   (stage === "resolve" && dns_error === undefined) ||

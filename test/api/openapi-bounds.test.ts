@@ -1,4 +1,4 @@
-// What the document says of inputs and of deliveries is what the relay does: every input is bounded, and a delivery fits.
+// The document says of inputs and of deliveries what the relay does: every input is bounded, and a delivery fits.
 import { tmpdir } from "node:os";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";

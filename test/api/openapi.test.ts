@@ -95,7 +95,7 @@ const TOKENS = { publish: PUBLISH_TOKEN, check: CHECK_TOKEN, bearer: "all+mfa" }
 const visible = (value: unknown): string =>
   (typeof value === "string" ? value : JSON.stringify(value)).replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 500);
 
-/** What an operation asks for as its Bearer token. */
+/** The Bearer token that an operation asks for. */
 const bearerOf = ({ security }: Described): "publish" | "check" | "bearer" =>
   security?.some((one) => "publish" in one) ? "publish" : security?.some((one) => "check" in one) ? "check" : "bearer";
 
@@ -220,7 +220,7 @@ describe("every operation", () => {
         wrong.push(...unpromised(method, path, got));
         seen.add(`${method} ${got.status}`);
       }
-      // What passes the gateway is the upstream's business.
+      // The upstream decides what passes the gateway.
       if (!path.startsWith("/v1/")) expect(asked[0]?.status, `${method} ${path} ${asked[0]?.text}`).toBeLessThan(410);
     }
     wrong.push(...unpromised("POST", "/api-keys/{keyId}/webhooks", made));

@@ -45,7 +45,7 @@ describe("an operational event", () => {
       const schema = OPERATIONAL_EVENTS[type]?.schema as { readonly properties: object };
       const judge = ajv.compile({ ...schema, additionalProperties: false });
       for (const listener of ["key_1", OPERATOR_KEY]) {
-        // What is undefined is not sent.
+        // An undefined field is not sent.
         const sent: unknown = JSON.parse(JSON.stringify(dataFor(listener, "key_1", data)));
         expect(judge(sent), `${type}: ${JSON.stringify(judge.errors)}`).toBe(true);
       }

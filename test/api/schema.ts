@@ -2,7 +2,7 @@
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** What is wrong with a value, in words; nothing when it fits. Unknown keywords are an error of the checker's own. */
+/** Says in words what is wrong with a value; nothing when it fits. Unknown keywords are an error of the checker's own. */
 export function misfits(schema: Schema | false, value: unknown, components: Schema, path = "$"): readonly string[] {
   if (schema === false) return [`${path} is given`];
   const at = (rest: string): readonly string[] => [`${path} ${rest}`];

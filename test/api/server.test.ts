@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close(0);
 });
 
-/** What came back until the connection ended, and how long that took. */
+/** Returns what came back until the connection ended, and how long that took. */
 function talk(port: number, ...pieces: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     const socket: Socket = connect(port, "127.0.0.1");

@@ -14,7 +14,7 @@ export interface Through extends AsyncDisposable {
   readonly routes: readonly Route[];
 }
 
-/** What the upstream says, by turns; 429 and 503 are told in the relay's words. */
+/** The upstream's answers, by turns; 429 and 503 reach the client in the relay's words. */
 const ANSWERS: readonly (readonly [status: number, type: string, text: string])[] = [
   [200, "application/json", "{}"],
   [201, "text/plain", "made"],

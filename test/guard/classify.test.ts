@@ -13,7 +13,7 @@ const classOf = (text: string): AddressClass => {
 };
 const hex = (value: number): string => value.toString(16);
 
-/** What must never be called without being opened, by the registries: an own list, not the one under test. */
+/** Addresses that must never be called without being opened, by the registries: an own list, not the one under test. */
 const inside = new BlockList();
 for (const [net, bits] of [
   ["0.0.0.0", 8],

@@ -11,7 +11,7 @@ import { testClock, turn } from "../support/clock.ts";
 
 const never = new AbortController().signal;
 const HOUR = 3_600_000;
-/** What a server encrypts its tickets with: two servers with the same one know each other's sessions. */
+/** The key by which a server encrypts its tickets: two servers with the same one know each other's sessions. */
 const TICKET_KEYS = Buffer.alloc(48, 7);
 
 interface Server extends AsyncDisposable {

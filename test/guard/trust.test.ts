@@ -1,4 +1,4 @@
-/** What TLS connections trust and show: certificates of many identities share contexts, and never take each other's place. */
+/** TLS connections trust and show what they should: certificates of many identities share contexts, and never take each other's place. */
 import { X509Certificate, webcrypto } from "node:crypto";
 import { createSecureContext, createServer, rootCertificates, TLSSocket } from "node:tls";
 import { createServer as createTcpServer, type AddressInfo } from "node:net";

@@ -118,7 +118,7 @@ describe("a peer that is not who was dialled is refused before a byte is sent to
 });
 
 describe("a URL that passes, and of which only a checked address is dialled", () => {
-  // What is answered to a redirect is tried with the transport.
+  // The tests of the transport try the answer to a redirect.
   it.each(passing)("%s", async (_, vector) => {
     const dialled: string[] = [];
     const guard = guardOf(vector, dialled);

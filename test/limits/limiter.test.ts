@@ -152,7 +152,7 @@ describe("what is our own fault", () => {
       8,
       "15",
     ]);
-    // What the next one has left shows that the slot was given back, not only said to be.
+    // The next one has as much left as if the slot was given back: it was, and not only said to be.
     expect((await check("POST /a/{id}", "alice")).headers["X-RateLimit-Remaining"]).toBe("14");
     await drain(check, "POST /a/{id}", "alice", 2);
     const full = await check("POST /a/{id}", "alice", { busyMs: 30_000 });

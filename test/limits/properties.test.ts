@@ -1,4 +1,4 @@
-// What must hold of the limiter for every client, however it asks: found by random walks.
+// The limiter keeps its promises to every client, however it asks: tried by random walks.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Limiter, type LimitVerdict } from "../../core/limits/limiter.ts";

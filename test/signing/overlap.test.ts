@@ -34,7 +34,7 @@ const signerOf = (clock: TestClock): Signer => {
   return new Signer({ keys: { open: (sealed) => secrets[sealed] as string }, clock });
 };
 
-/** Whether the old secret signs an attempt that is made now. */
+/** Returns true when the old secret signs an attempt that is made now. */
 const oldSigns = (signer: Signer, sub: Subscription, clock: TestClock): boolean =>
   signer.sign(sub, event, clock.now())["X-Relay-Webhook-Signature-Previous"] !== undefined;
 

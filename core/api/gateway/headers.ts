@@ -59,7 +59,7 @@ const OWN_COOKIE = /^\s*__Host-relay/i;
 /** Names and values in turn. */
 export type Pairs = readonly string[];
 
-/** What the gateway itself tells the upstream about a request. */
+/** The facts that the gateway itself adds to a request. */
 interface Origin {
   /** The client's address. */
   readonly address: string;

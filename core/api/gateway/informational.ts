@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 /** Where the status ends in `HTTP/1.1 100 Continue`. */
 const STATUS_END = 12;
 const HEAD_END = "\r\n\r\n";
-/** What undici takes of one head: a longer one is left to it to refuse. */
+/** The longest head that undici takes, bytes: it refuses a longer one itself. */
 const LONGEST_HEAD = 16_384;
 
 /** undici's parser takes its input from `read`, and begins each request with one `write` of its head as text. */

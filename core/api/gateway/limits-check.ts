@@ -1,5 +1,5 @@
 /**
- * `/limits/check`: decides and counts for a proxy that stands in front of the `/v1` operations itself and asks first:
+ * `/limits/check`: decides and counts for a proxy in front of the `/v1` operations itself and asks first:
  * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
  */
 import { z } from "zod";
@@ -14,7 +14,7 @@ import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./requ
 import { envelope, GO_SLOWER } from "../http/reply.ts";
 
 interface LimitsCheckDeps {
-  /** What the proxy sends as `Authorization: Bearer`. */
+  /** The proxy sends it as `Authorization: Bearer`. */
   readonly token: string;
   /** Names of limit rows: those under `/v1` are counted. */
   readonly rows: readonly string[];
@@ -105,7 +105,7 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       if (mayBeGateway(path)) throw new Problem("NOT_FOUND", "There is no such operation under /v1.");
       return undefined;
     }
-    // The server hands every route its own Call. Only the raw headers show a name that stands there twice.
+    // The server hands every route its own Call. Only the raw headers show a name that is there twice.
     const { rawHeaders } = (request as Call).req;
     const callers = callersIn(rawHeaders, keyHeader, "x-original-authorization", request.address);
     return await limits.check(`${route.method} ${route.path}`, callers);

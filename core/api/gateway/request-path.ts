@@ -26,7 +26,7 @@ export function gatewayRoutes(rows: readonly string[]): readonly GatewayRoute[] 
   return [...routes.values()];
 }
 
-/** Whether `path`, in its normal spelling, is such an operation. */
+/** Returns the operation that `path`, in its normal spelling, names. */
 type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
 
 export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {

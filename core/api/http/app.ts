@@ -47,7 +47,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     onRequest(event) {
       const { call } = exchangeOf(event);
       const { path } = call;
-      // h3 looks past a slash at the end: a segment that no parameter takes stands behind it then.
+      // h3 looks past a slash at the end: so a segment follows it that no parameter takes.
       event.url = { pathname: path.length > 1 && path.endsWith("/") ? `${path}%00` : path } as URL;
       checkHead(call);
     },

@@ -42,7 +42,7 @@ export function createBodyBudget(maxBytes: number, longest: number): BodyBudget 
   return {
     fits,
     hold(callers, bytes) {
-      // What counts for no caller is nearly every event.
+      // Nearly every event counts for no caller.
       if (callers.length === 0 ? bytes > maxBytes - held : !fits(callers, bytes)) return false;
       held += bytes;
       for (const caller of callers) byCaller.add(caller, bytes);
@@ -105,7 +105,7 @@ export class HeldBody {
     return this.#budget.fits((this.#callers ??= this.#who()), bytes);
   }
 
-  /** @param all whether this is the whole body */
+  /** @param all true for the whole body */
   hold(bytes: number, all: boolean): boolean {
     this.#callers ??= all && bytes <= AT_ONCE ? NOBODY : this.#who();
     const held = this.#budget.hold(this.#callers, bytes);

@@ -152,9 +152,9 @@ export interface Exchange {
   limitHeaders?: Readonly<Record<string, string>> | undefined;
   /** The problem that it is answered with. */
   code?: ProblemCode;
-  /** Whether that problem is logged as a refusal, whatever its status. */
+  /** True for a problem that is logged as a refusal, whatever its status. */
   refusal?: boolean;
-  /** Whether the lines of its fault may be written; undefined while it has none. */
+  /** True while the lines of its fault may be written; undefined while it has none. */
   logged?: boolean;
   /** The status that it is answered with; undefined where its endpoint streams, or where the client is gone. */
   status?: number;

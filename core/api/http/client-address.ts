@@ -8,7 +8,7 @@ export type AddressOf = (request: IncomingMessage) => string;
 export const peerOf = (request: IncomingMessage): string => plain(request.socket.remoteAddress ?? "");
 
 /**
- * Whether an address is one of those.
+ * Returns a check that is true for an address among those.
  * @param trusted addresses and CIDRs
  * @throws TypeError when one is neither
  */

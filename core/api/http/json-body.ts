@@ -13,7 +13,7 @@ const invalid = (detail: string): Problem => new Problem("INVALID_JSON", detail)
 
 interface JsonBody {
   readonly value: unknown;
-  /** What was sent, character for character. */
+  /** The text that was sent, character for character. */
   readonly text: string;
 }
 
@@ -48,7 +48,7 @@ export async function readJson(call: Call): Promise<JsonBody> {
   return { value, text };
 }
 
-/** Where `__proto__` stands as a name: objects cannot hold it like others, so it would vanish instead of being refused. */
+/** Finds `__proto__` as a name: objects cannot hold it like others, so it would vanish instead of being refused. */
 function unnameable(value: unknown, path: string): readonly FieldError[] {
   if (typeof value !== "object" || value === null) return [];
   const inside = (part: string): string =>

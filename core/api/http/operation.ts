@@ -41,7 +41,7 @@ interface OperationSpec<Body, Query> {
   /** The body may be left out; then it reads as `{}`. */
   readonly bodyOptional?: true;
   readonly query?: z.ZodType<Query>;
-  /** What its caller must be allowed to do. @default "read" for GET, "manage" for every other method */
+  /** The right that its caller needs. @default "read" for GET, "manage" for every other method */
   readonly access?: Access;
   /**
    * Open to the holder of a portal link too, within its key. What shows what operators do, or cannot be undone, is not.

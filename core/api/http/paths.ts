@@ -6,7 +6,7 @@ import { Problem } from "../../model/problem.ts";
 
 type Params = Readonly<Record<string, string>>;
 
-/** A path that ends like this takes whatever follows, as it stands, where no other path fits. */
+/** A path that ends like this takes whatever follows, as it is written, where no other path fits. */
 const REST = "{*}";
 const FORBIDDEN = /[/\\\p{Cc}]/u;
 /** A path longer than this is of no route. */
@@ -22,7 +22,7 @@ export const patternOf = (template: string): string =>
     })
     .join("/");
 
-/** @param path as it stands in the request line, without the query */
+/** @param path as in the request line, without the query */
 export const segmentsOf = (path: string): readonly string[] => (path.length > LONGEST ? [] : path.split("/"));
 
 /** Reads the parameters out of the segments of a path; `undefined` where it is no path of this template. */

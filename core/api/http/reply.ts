@@ -7,7 +7,7 @@ import type { RouteReply } from "../../ports/plugin.ts";
 import { DRAINED } from "./body.ts";
 import type { Call } from "./call.ts";
 
-/** What an operation answers with: `data`, or `text`, the JSON text of `data` where bytes must stay as they are. */
+/** The answer of an operation: `data`, or `text`, the JSON text of `data` where bytes must stay as they are. */
 export interface HttpAnswer {
   readonly status?: number;
   readonly data?: unknown;
@@ -15,7 +15,7 @@ export interface HttpAnswer {
   readonly nextCursor?: string;
   /** How far back the page has looked, epoch ms, where there is a next one. */
   readonly searchedTo?: number;
-  /** What the client may not have meant, in sentences. It goes into `meta`. */
+  /** Sentences on what the client may not have meant. They go into `meta`. */
   readonly warnings?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -35,14 +35,14 @@ export function envelope(answer: HttpAnswer, now: number): RouteReply {
   };
 }
 
-/** What a caller beyond its limits is to do. */
+/** Tells a caller beyond its limits what to do. */
 export const GO_SLOWER = "Wait as long as Retry-After says, then go on slower.";
 
 /** Returns a refusal by the limiter as a problem. */
 export const overLimit = ({ code = "RATE_LIMIT_EXCEEDED", retryAfter }: LimitVerdict): Problem =>
   new Problem(code, GO_SLOWER, { retryAfter });
 
-/** The problem that stands for an error: no text of an exception reaches the client, and no stack. */
+/** Makes a problem of an error: no text of an exception reaches the client, and no stack. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof StorageError && error.fault !== "broken") {

@@ -6,14 +6,14 @@ export type Json = Readonly<Record<string, unknown>>;
 export interface SchemaCollection {
   /** The named schemas met so far, by the names that they have in the document. */
   readonly components: Json;
-  /** The schema as it stands in the document. Named schemas in it become references. */
+  /** Returns the schema as the document has it. Named schemas in it become references. */
   of(schema: Schema, io: "input" | "output"): Json;
 }
 
 const DEFINITIONS = "#/$defs/";
 const COMPONENTS = "#/components/schemas/";
 
-/** Different schemas of one name all keep their place: from the second one on, a number stands behind the name. */
+/** Different schemas of one name all keep their place: the second one and later ones get a number behind the name. */
 export function collectSchemas(): SchemaCollection {
   const components: Record<string, unknown> = {};
   const texts = new Map<string, string>();

@@ -18,7 +18,7 @@ interface DocumentDeps {
   /** Called for a route whose description cannot be read; it is listed by its path then. @default it throws */
   readonly undescribable?: (route: Pick<Route, "method" | "path">, error: unknown) => void;
   readonly version: string;
-  /** What the config says of the event types now; the same object until it changes. */
+  /** Returns what the config says of the event types now; the same object until it changes. */
   readonly types?: (() => EventTypes | undefined) | undefined;
   /** Headers that deliveries have a second time, under a name of the config. */
   readonly repeated?: RepeatedHeaders;
@@ -59,7 +59,7 @@ export function openApiDocument(deps: DocumentDeps): Json {
       const security = described.describe?.security;
       const scheme =
         security === undefined || security === "access token" ? {} : { [security.name]: schemeOf(security) };
-      // What is no JSON fails here, where it is known whose it is.
+      // A description that is no JSON fails here, where its owner is known.
       JSON.stringify([item, scheme]);
       add(one, item);
       Object.assign(schemes, scheme);

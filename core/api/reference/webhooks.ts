@@ -142,7 +142,7 @@ const DATA = new Set(["const", "enum", "default", "example", "examples"]);
 /** Keywords that hold schemas by names, which may be spelled like keywords. */
 const BY_NAME = new Set(["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"]);
 
-/** A schema with its references led to the place where it now stands. Its own name would hide that place. */
+/** Returns a schema with its references led to its new place. Its own name would hide that place. */
 function moved(schema: unknown, place: string): unknown {
   if (Array.isArray(schema)) return schema.map((one) => moved(one, place));
   if (typeof schema !== "object" || schema === null) return schema;

@@ -43,7 +43,7 @@ export interface OperationsDeps {
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
-  /** What the config says of the event types now, by name. */
+  /** Returns what the config says of the event types now, by name. */
   readonly types?: (() => EventTypes | undefined) | undefined;
   /** Names of the transforms that the config has now. */
   readonly transforms?: (() => readonly string[]) | undefined;
@@ -55,7 +55,7 @@ export interface OperationsDeps {
   readonly preview?: TestEvent["preview"] | undefined;
   readonly feed?: Feed | undefined;
   readonly figures?: Figures | undefined;
-  /** Begins to seal everything anew, or joins that; resolves when it is over, or after a few seconds with how far it is. */
+  /** Begins to seal everything again, or joins that; resolves when it is over, or after a few seconds with how far it is. */
   readonly rekey?:
     | ((actor: Actor) => Promise<{
         readonly state: "running" | "done" | "blocked";

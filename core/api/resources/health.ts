@@ -15,7 +15,7 @@ export interface HealthPart {
   readonly required?: boolean;
 }
 
-/** Whether the relay can serve: every part that it needs is ready. */
+/** Returns true when the relay can serve: every part that it needs is ready. */
 export const isReady = (parts: Readonly<Record<string, HealthPart>>): boolean =>
   Object.values(parts).every((part) => part.ready || part.required === false);
 

@@ -105,7 +105,7 @@ async function beat(
     if (clock.now() >= principal.expiresAt) return;
     const found = await auth.authenticate(call);
     if ("refused" in found || !owns(found, keyId)) return;
-    // What waited at the last beat waits yet: the client reads no more, and would keep its place for ever.
+    // The bytes of the last beat wait yet: the client reads no more, and would keep its place for ever.
     if (waiting && res.writableLength > 0) return void res.destroy();
     res.write(": beat\n\n");
     waiting = res.writableNeedDrain;
@@ -117,7 +117,7 @@ const MAX_STREAMS = 500;
 const MAX_OF_ONE = 20;
 /** Those of one key's portal links together: a customer may be given a link at each visit. */
 const MAX_OF_PORTAL = 100;
-/** Beyond this the rest is for operators, who look when something is wrong. */
+/** Beyond this the rest is for operators, who come when something is wrong. */
 const MAX_WITH_PORTALS = 400;
 const BUSY_S = 30;
 

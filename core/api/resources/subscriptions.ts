@@ -205,7 +205,7 @@ function optional(sub: Subscription): Record<string, unknown> {
   };
 }
 
-/** In the order of the interface: `secret` stands before `status`. @param secret the one that the relay made */
+/** In the order of the interface: `secret` comes before `status`. @param secret the one that the relay made */
 function createdView(sub: Subscription, secret: string | undefined): unknown {
   const { status, ...rest } = basics(sub);
   return { ...rest, secret, status, ...createdAt(sub), ...optional(sub) };
