@@ -9,12 +9,9 @@ import {
   normalPath,
   queryOf,
 } from "../../core/api/gateway/request-path.ts";
-import { ask } from "../support/ask.ts";
-import { sendRaw, startGateway, startTcp, startUpstream } from "../support/gateway.ts";
+import { head, sendRaw, startBehind, startGateway, startTcp, statusOf } from "../support/gateway.ts";
 
 const find = createFindRoute(gatewayRoutes(Object.keys(defaultRows)));
-const head = (lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
-const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
 
 describe("framing", () => {
   const cases: readonly (readonly [name: string, lines: readonly string[], body: string])[] = [
@@ -50,13 +47,12 @@ describe("framing", () => {
   }
 
   it("in a coding beyond chunked is refused with the head, before anything is counted", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     for (const path of ["/v1/qr/create", "/v1/nowhere"]) {
       const lines = [`POST ${path} HTTP/1.1`, "Host: x", "X-API-Key: a", "Transfer-Encoding: gzip, chunked"];
       const answer = await sendRaw(gateway.port, `${head(lines)}0\r\n\r\n`);
       // It is the framing that cannot be read, so this is no matter of media types, and the connection is of no more use.
-      expect([statusOf(answer), upstream.seen.length]).toEqual([400, 0]);
+      expect([statusOf(answer), gateway.upstream.seen.length]).toEqual([400, 0]);
       expect(answer).toMatch(/"code":"VALIDATION_FAILED"/);
       expect(answer).toMatch(/^connection: close\r$/im);
       expect(answer).not.toMatch(/^x-ratelimit-/im);
@@ -64,23 +60,21 @@ describe("framing", () => {
   });
 
   it("of a body where none belongs is refused", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     for (const method of ["GET", "HEAD"]) {
       const smuggled = "GET /v1/account/me HTTP/1.1\r\nX-API-Key: victim\r\n\r\n";
       const lines = [`${method} /v1/qr HTTP/1.1`, "Host: x", "Connection: close", `Content-Length: ${smuggled.length}`];
       expect(statusOf(await sendRaw(gateway.port, head(lines) + smuggled))).toBe(400);
     }
-    expect(upstream.seen).toEqual([]);
+    expect(gateway.upstream.seen).toEqual([]);
   });
 
   it("with trailers loses them, and chunk extensions too", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const lines = ["POST /v1/qr/create HTTP/1.1", "Host: x", "Connection: close", "Transfer-Encoding: chunked"];
     const body = "5;ext=1\r\nhello\r\n0\r\nX-API-Key: other\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n";
     expect(statusOf(await sendRaw(gateway.port, head([...lines, "Trailer: X-API-Key"]) + body))).toBe(200);
-    const [one] = upstream.seen;
+    const [one] = gateway.upstream.seen;
     expect([one?.body.toString(), one?.trailers, one?.headers["trailer"], one?.headers["x-api-key"]]).toEqual([
       "hello",
       {},
@@ -90,34 +84,31 @@ describe("framing", () => {
   });
 
   it("that asks for an upgrade or a tunnel gets neither", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const upgrade = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c, websocket", "HTTP2-Settings: AAMAAABk"];
     const lines = ["GET /v1/qr HTTP/1.1", "Host: x", ...upgrade];
     const smuggled = ["GET /v1/scopes HTTP/1.1", "Host: x", "Connection: close"];
     const answer = await sendRaw(gateway.port, head(lines) + head(smuggled));
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"]);
-    expect(upstream.seen.map(({ url, headers }) => [url, headers["upgrade"], headers["http2-settings"]])).toEqual([
-      ["/v1/qr", undefined, undefined],
-    ]);
+    expect(
+      gateway.upstream.seen.map(({ url, headers }) => [url, headers["upgrade"], headers["http2-settings"]]),
+    ).toEqual([["/v1/qr", undefined, undefined]]);
     expect(statusOf(await sendRaw(gateway.port, head(["CONNECT /v1/qr HTTP/1.1", "Host: x"])))).toBe(400);
-    expect(upstream.seen).toHaveLength(1);
+    expect(gateway.upstream.seen).toHaveLength(1);
   });
 
   it("that waits for 100 Continue gets it, and the upstream is not asked", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const lines = ["POST /v1/qr/create HTTP/1.1", "Host: x", "Content-Length: 2", "Expect: 100-continue"];
     const answer = await sendRaw(gateway.port, `${head([...lines, "Connection: close"])}{}`);
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 100", "HTTP/1.1 200"]);
-    expect(upstream.seen[0]?.headers["expect"]).toBeUndefined();
+    expect(gateway.upstream.seen[0]?.headers["expect"]).toBeUndefined();
     const odd = ["GET /v1/qr HTTP/1.1", "Host: x", "Expect: the unexpected", "Connection: close"];
     expect(statusOf(await sendRaw(gateway.port, head(odd)))).toBe(417);
   });
 
   it("of several requests on one connection keeps them apart", async () => {
-    await using upstream = await startUpstream((_req, res, { url }) => void res.end(url));
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind({}, (_req, res, { url }) => void res.end(url));
     const post = `${head(["POST /v1/qr/create HTTP/1.1", "Host: x", "Content-Length: 5"])}hello`;
     const answer = await sendRaw(
       gateway.port,
@@ -139,7 +130,7 @@ describe("framing", () => {
     ]) {
       await using upstream = await startTcp((socket) => socket.on("data", () => socket.end(answer)));
       await using gateway = await startGateway({ upstream: upstream.url });
-      const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers: { "X-API-Key": "a" } });
+      const got = await gateway.ask("POST", "/v1/qr/create", { "X-API-Key": "a" });
       expect([got.status, got.json.code], answer.slice(0, 60)).toEqual([502, "UPSTREAM_UNAVAILABLE"]);
       expect(got.headers["x-ratelimit-remaining"]).toBe("15");
     }
@@ -156,7 +147,7 @@ describe("framing", () => {
     );
     await using gateway = await startGateway({ upstream: upstream.url });
     for (let i = 0; i < 4; i++) {
-      const got = await ask(gateway.port, "GET", "/v1/qr", { headers: { "X-API-Key": "a" } });
+      const got = await gateway.ask("GET", "/v1/qr", { "X-API-Key": "a" });
       expect(got.body.toString()).toBe("mine");
     }
   });
@@ -164,25 +155,23 @@ describe("framing", () => {
 
 describe("a request line", () => {
   it("in absolute form is read as a server must, and its host goes before Host", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const lines = ["GET http://user:pw@pay.example.com/v1/qr?a=1 HTTP/1.1", "Host: evil", "Connection: close"];
     expect(statusOf(await sendRaw(gateway.port, head(lines)))).toBe(200);
-    const [one] = upstream.seen;
+    const [one] = gateway.upstream.seen;
     expect([one?.url, one?.headers["x-forwarded-host"], one?.headers.host]).toEqual([
       "/v1/qr?a=1",
       "pay.example.com",
-      new URL(upstream.url).host,
+      new URL(gateway.upstream.url).host,
     ]);
   });
 
   it("with what others take for the end of its query has it encoded", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const line = (query: string): Buffer =>
       Buffer.from(head([`GET /v1/qr?${query} HTTP/1.1`, "Host: x", "Connection: close"]), "latin1");
     expect(statusOf(await sendRaw(gateway.port, line("a=1#/../x")))).toBe(200);
-    expect(upstream.seen[0]?.url).toBe("/v1/qr?a=1%23/../x");
+    expect(gateway.upstream.seen[0]?.url).toBe("/v1/qr?a=1%23/../x");
     expect(statusOf(await sendRaw(gateway.port, line("a=\xe9")))).toBe(400);
   });
 
@@ -219,22 +208,20 @@ describe("a request line", () => {
     "/v1/health%20",
     "*",
   ])("with the path %s leads nowhere", async (path) => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const answer = await sendRaw(gateway.port, head([`GET ${path} HTTP/1.1`, "Host: x", "Connection: close"]));
     expect([400, 404]).toContain(statusOf(answer));
-    expect(upstream.seen).toEqual([]);
+    expect(gateway.upstream.seen).toEqual([]);
   });
 
   it("that encodes the name of an operation is the slug of that name, and never the operation", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const send = (method: string) =>
       sendRaw(gateway.port, head([`${method} /v1/qr/%63reate HTTP/1.1`, "Host: x", "Connection: close"]));
     expect(await send("GET")).toMatch(/^HTTP\/1.1 200[^]*X-RateLimit-Limit: 60\r\n/);
-    expect(upstream.seen.map(({ method, url }) => [method, url])).toEqual([["GET", "/v1/qr/create"]]);
+    expect(gateway.upstream.seen.map(({ method, url }) => [method, url])).toEqual([["GET", "/v1/qr/create"]]);
     expect(statusOf(await send("POST"))).toBe(405);
-    expect(upstream.seen).toHaveLength(1);
+    expect(gateway.upstream.seen).toHaveLength(1);
   });
 });
 
@@ -288,9 +275,7 @@ describe("the path that is matched", () => {
   });
 
   it("is forwarded as it was counted, through real sockets", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({
-      upstream: upstream.url,
+    await using gateway = await startBehind({
       rows: Object.fromEntries(
         Object.entries(defaultRows).map(([name, row]) => [name, row && { perMinute: 1_000_000, per5s: 1_000_000 }]),
       ),
@@ -300,16 +285,16 @@ describe("the path that is matched", () => {
         anyPath.filter((path) => /^[\x21-\x7e]+$/.test(path) && !path.includes(" ")),
         fc.constantFrom("GET", "PATCH", "DELETE"),
         async (path, verb) => {
-          upstream.seen.length = 0;
+          gateway.upstream.seen.length = 0;
           const answer = await sendRaw(
             gateway.port,
             head([`${verb} ${path} HTTP/1.1`, "Host: x", "Connection: close"]),
           );
           if (statusOf(answer) !== 200) {
-            expect(upstream.seen).toEqual([]);
+            expect(gateway.upstream.seen).toEqual([]);
             return;
           }
-          const [one] = upstream.seen;
+          const [one] = gateway.upstream.seen;
           const asked = path.split(/[?#]/)[0] as string;
           const got = (one?.url ?? "").split("?")[0] as string;
           expect([one?.method, decodeURIComponent(got)]).toEqual([verb, decodeURIComponent(asked)]);

@@ -7,25 +7,18 @@ import { callersIn } from "../../core/api/gateway/headers.ts";
 import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
-import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
-import { startGateway, startUpstream } from "../support/gateway.ts";
+import { startBehind } from "../support/gateway.ts";
 import type { TestGateway } from "../support/gateway.ts";
 
 const PAY = "/v1/withdraw/create";
 const pay = (gateway: TestGateway, key: string, address: string): Promise<Got> =>
-  ask(gateway.port, "POST", PAY, { headers: { "X-API-Key": key, "X-Forwarded-For": address } });
+  gateway.ask("POST", PAY, { "X-API-Key": key, "X-Forwarded-For": address });
 const from = (i: number): string => `2001:db8:0:${i.toString(16)}::1`;
 
 describe("more callers than are remembered", () => {
   it("push out neither who is suspended nor who is full", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({
-      upstream: upstream.url,
-      abuse: ABUSE,
-      capacity: 40,
-      trustedProxies: ["127.0.0.1"],
-    });
+    await using gateway = await startBehind({ abuse: ABUSE, capacity: 40, trustedProxies: ["127.0.0.1"] });
     for (let i = 0; i < 2; i++) expect((await pay(gateway, "pressing", from(1))).status).toBe(200);
     let last: Got | undefined;
     for (let i = 0; i < 30; i++) last = await pay(gateway, "pressing", from(1));
@@ -40,13 +33,7 @@ describe("more callers than are remembered", () => {
   });
 
   it("while all who are remembered are full share one place: they are slowed, never suspended, and free again soon", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({
-      upstream: upstream.url,
-      abuse: ABUSE,
-      capacity: 20,
-      trustedProxies: ["127.0.0.1"],
-    });
+    await using gateway = await startBehind({ abuse: ABUSE, capacity: 20, trustedProxies: ["127.0.0.1"] });
     // Keys without end from one address, all of them full: they and the address take every place.
     for (let key = 0; key < 19; key++) for (let i = 0; i < 2; i++) await pay(gateway, `full-${key}`, from(key % 9));
     const codes = new Set<unknown>();

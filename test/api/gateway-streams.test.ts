@@ -4,26 +4,20 @@ import type { Socket } from "node:net";
 import { request } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { sendRaw, startGateway, startTcp, startUpstream } from "../support/gateway.ts";
+import { turn } from "../support/clock.ts";
+import { head, sendRaw, startBehind, startGateway, startTcp, startUpstream, statusOf } from "../support/gateway.ts";
+import { until } from "../support/until.ts";
 
 const KEY = { "X-API-Key": "key-a" };
 const MIB = 1_048_576;
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
-const until = async (met: () => boolean): Promise<void> => {
-  while (!met()) await turn();
-};
-const head = (lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
-const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
 
 describe("bodies", () => {
   it("go through as they come, in both directions, before either is whole", async () => {
     const { promise: reached, resolve } = Promise.withResolvers<[IncomingMessage, ServerResponse]>();
-    await using upstream = await startUpstream(undefined, (req, res) => {
+    await using gateway = await startBehind({}, undefined, (req, res) => {
       resolve([req, res]);
       return true;
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
     const req = request({ port: gateway.port, method: "POST", path: "/v1/qr/create", headers: KEY, agent: false });
     const answered = new Promise<IncomingMessage>((got) => void req.on("response", got));
     req.write("first ");
@@ -50,7 +44,7 @@ describe("bodies", () => {
   it("are held back by who reads slower, so that the relay holds little of them", async () => {
     let written = 0;
     const block = Buffer.alloc(65_536);
-    await using upstream = await startUpstream((_req, res) => {
+    await using gateway = await startBehind({}, (_req, res) => {
       const write = (): void => {
         while (written < 64 * MIB) {
           written += block.length;
@@ -60,7 +54,6 @@ describe("bodies", () => {
       };
       write();
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
     const req = request({ port: gateway.port, path: "/v1/qr", headers: KEY, agent: false });
     const answered = new Promise<IncomingMessage>((got) => void req.on("response", got));
     req.end();
@@ -78,50 +71,53 @@ describe("bodies", () => {
   });
 
   it("of a request are at most 1 MiB, announced or not", async () => {
-    await using upstream = await startUpstream((_req, res, { body }) => void res.end(String(body.length)));
-    await using gateway = await startGateway({ upstream: upstream.url });
-    const whole = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB) });
+    await using gateway = await startBehind({}, (_req, res, { body }) => void res.end(String(body.length)));
+    const whole = await gateway.ask("POST", "/v1/qr/create", KEY, Buffer.alloc(MIB));
     expect([whole.status, whole.body.toString()]).toEqual([200, String(MIB)]);
-    const announced = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB + 1) });
+    const announced = await gateway.ask("POST", "/v1/qr/create", KEY, Buffer.alloc(MIB + 1));
     expect([announced.status, announced.json.code, announced.headers["x-burst-remaining"]]).toEqual([
       413,
       "PAYLOAD_TOO_LARGE",
       "1",
     ]);
-    const chunked = await ask(gateway.port, "POST", "/v1/qr/create", {
-      headers: { ...KEY, "Transfer-Encoding": "chunked" },
-      body: Buffer.alloc(2 * MIB),
-    });
+    const chunked = await gateway.ask(
+      "POST",
+      "/v1/qr/create",
+      { ...KEY, "Transfer-Encoding": "chunked" },
+      Buffer.alloc(2 * MIB),
+    );
     expect([chunked.status, chunked.json.code, chunked.headers["x-burst-remaining"]]).toEqual([
       413,
       "PAYLOAD_TOO_LARGE",
       "0",
     ]);
-    expect(upstream.seen).toHaveLength(1);
+    expect(gateway.upstream.seen).toHaveLength(1);
   });
 
   it("that are not wanted do not keep an early answer from its client", async () => {
-    await using upstream = await startUpstream(undefined, (_req, res) => {
+    await using gateway = await startBehind({}, undefined, (_req, res) => {
       res.writeHead(401).end("no");
       return true;
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
     for (let i = 0; i < 3; i++) {
-      const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB) });
+      const got = await gateway.ask("POST", "/v1/qr/create", KEY, Buffer.alloc(MIB));
       expect([got.status, got.body.toString()]).toEqual([401, "no"]);
     }
   });
 
   it("of a DELETE end with their connection, so that a careless upstream finds no request in them", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const body = "GET /v1/account/me HTTP/1.1\r\n\r\n";
     const headers = { ...KEY, "Content-Length": String(body.length) };
-    await ask(gateway.port, "DELETE", "/v1/qr/a", { headers, body });
-    await ask(gateway.port, "DELETE", "/v1/qr/a", { headers: KEY });
-    await ask(gateway.port, "GET", "/v1/qr", { headers: KEY });
-    expect(upstream.seen.map(({ headers }) => headers.connection)).toEqual(["close", "keep-alive", "keep-alive"]);
-    expect(upstream.connections()).toBe(2);
+    await gateway.ask("DELETE", "/v1/qr/a", headers, body);
+    await gateway.ask("DELETE", "/v1/qr/a", KEY);
+    await gateway.ask("GET", "/v1/qr", KEY);
+    expect(gateway.upstream.seen.map(({ headers }) => headers.connection)).toEqual([
+      "close",
+      "keep-alive",
+      "keep-alive",
+    ]);
+    expect(gateway.upstream.connections()).toBe(2);
   });
 });
 
@@ -150,7 +146,7 @@ describe("the line to the upstream", () => {
     const got = await Promise.all(
       Array.from({ length: 40 }, (__, n) => {
         const headers = { ...KEY, "X-API-Key": `calm-${n}`, "X-Forwarded-For": `192.0.2.${n}` };
-        return ask(gateway.port, "POST", "/v1/qr/create", { headers, body: "{}" });
+        return gateway.ask("POST", "/v1/qr/create", headers, "{}");
       }),
     );
     expect(new Set(got.map(({ status }) => status))).toEqual(new Set([200]));
@@ -177,7 +173,7 @@ describe("the line to the upstream", () => {
     // They hold, while they wait, 32 MiB in all, and a third of what is free for one caller.
     const headers = { ...KEY, "X-Forwarded-For": "192.0.2.1" };
     for (let n = 0; n < 16; n++) {
-      const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers, body: "x".repeat(MIB) });
+      const got = await gateway.ask("POST", "/v1/qr/create", headers, "x".repeat(MIB));
       expect(got.status).toBe(200);
     }
     slow.destroy();
@@ -185,10 +181,9 @@ describe("the line to the upstream", () => {
 
   it("has an eighth of its places for one key, and for one address", async () => {
     const waiting: ServerResponse[] = [];
-    await using upstream = await startUpstream((_req, res) => void waiting.push(res));
-    await using gateway = await startGateway({ upstream: upstream.url, trustedProxies: ["127.0.0.1"], rows: { "POST /v1/qr/create": rows["POST /v1/qr/create"] } }); // prettier-ignore
+    await using gateway = await startBehind({ trustedProxies: ["127.0.0.1"], rows: { "POST /v1/qr/create": rows["POST /v1/qr/create"] } }, (_req, res) => void waiting.push(res)); // prettier-ignore
     const asked = (key: string, address: string) =>
-      ask(gateway.port, "POST", "/v1/qr/create", { headers: { "X-API-Key": key, "X-Forwarded-For": address } });
+      gateway.ask("POST", "/v1/qr/create", { "X-API-Key": key, "X-Forwarded-For": address });
     const same = Array.from({ length: 16 }, (_, n) => asked("one key", `192.0.2.${n}`));
     await until(() => waiting.length === 16);
     expect((await asked("one key", "198.51.100.1")).json.code).toBe("PROVIDER_BACKPRESSURE");
@@ -209,11 +204,10 @@ describe("the line to the upstream", () => {
 describe("a client that leaves", () => {
   it("in the middle of its body ends the request to the upstream", async () => {
     const { promise: reached, resolve } = Promise.withResolvers<IncomingMessage>();
-    await using upstream = await startUpstream(undefined, (req) => {
+    await using gateway = await startBehind({}, undefined, (req) => {
       resolve(req);
       return true;
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
     const socket = connect(gateway.port, "127.0.0.1");
     socket.write(`${head(["POST /v1/qr/create HTTP/1.1", "Host: x", "Content-Length: 100"])}only this`);
     const there = await reached;
@@ -225,11 +219,10 @@ describe("a client that leaves", () => {
 
   it("while the upstream thinks, or answers, ends that too, and gives its place in the line back", async () => {
     const open: ServerResponse[] = [];
-    await using upstream = await startUpstream((req, res) => {
+    await using gateway = await startBehind({ concurrency: 1 }, (req, res) => {
       open.push(res);
       if (req.url === "/v1/qr") res.write("half ");
     });
-    await using gateway = await startGateway({ upstream: upstream.url, concurrency: 1 });
     for (const path of ["/v1/scopes", "/v1/qr"]) {
       const socket = connect(gateway.port, "127.0.0.1");
       const got: Buffer[] = [];
@@ -241,7 +234,7 @@ describe("a client that leaves", () => {
       await closed;
       open.length = 0;
     }
-    const next = ask(gateway.port, "GET", "/v1/transactions", { headers: KEY });
+    const next = gateway.ask("GET", "/v1/transactions", KEY);
     await until(() => open.length > 0);
     open[0]?.end("done");
     expect((await next).body.toString()).toBe("done");
@@ -256,7 +249,7 @@ describe("an upstream", () => {
     })();
     await using gateway = await startGateway({ upstream: url });
     for (let i = 0; i < 4; i++) {
-      const got = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: KEY, body: "{}" });
+      const got = await gateway.ask("POST", "/v1/withdraw/create", KEY, "{}");
       expect([
         got.status,
         got.json.code,
@@ -271,7 +264,7 @@ describe("an upstream", () => {
     const { promise: reached, resolve } = Promise.withResolvers<void>();
     await using upstream = await startTcp((socket) => socket.on("data", () => resolve()));
     await using gateway = await startGateway({ upstream: upstream.url });
-    const asked = ask(gateway.port, "GET", "/v1/qr", { headers: KEY });
+    const asked = gateway.ask("GET", "/v1/qr", KEY);
     await reached;
     await gateway.clock.advance(29_999);
     await gateway.clock.advance(1);
@@ -285,12 +278,11 @@ describe("an upstream", () => {
 
   it("that drips its answer is cut off after 30 s, so that nobody takes half of it for all", async () => {
     const { promise: reached, resolve } = Promise.withResolvers<ServerResponse>();
-    await using upstream = await startUpstream((_req, res) => {
+    await using gateway = await startBehind({}, (_req, res) => {
       res.write("drip");
       resolve(res);
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
-    const asked = ask(gateway.port, "GET", "/v1/qr", { headers: KEY }).then(
+    const asked = gateway.ask("GET", "/v1/qr", KEY).then(
       () => "whole",
       (error: Error) => error.message,
     );
@@ -312,7 +304,7 @@ describe("an upstream", () => {
         socket.on("data", () => socket.end(`HTTP/1.1 200 OK\r\n${length}\r\n\r\n${cut}`)),
       );
       await using gateway = await startGateway({ upstream: upstream.url });
-      await expect(ask(gateway.port, "GET", "/v1/qr", { headers: KEY }), length).rejects.toThrow("aborted");
+      await expect(gateway.ask("GET", "/v1/qr", KEY), length).rejects.toThrow("aborted");
     }
   });
 
@@ -332,13 +324,13 @@ describe("an upstream", () => {
     });
     await using gateway = await startGateway({ upstream: upstream.url });
     for (let i = 0; i < 4; i++) {
-      const got = await ask(gateway.port, "GET", "/v1/scopes", { headers: KEY });
+      const got = await gateway.ask("GET", "/v1/scopes", KEY);
       expect([got.status, got.body.toString()]).toEqual([200, "ok"]);
     }
     expect([sockets.length, asked]).toEqual([4, 7]);
     // A request that may change something is never sent twice.
     const before = asked;
-    const post = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY });
+    const post = await gateway.ask("POST", "/v1/qr/create", KEY);
     expect([post.status, asked - before]).toEqual([502, 1]);
   });
 
@@ -372,11 +364,10 @@ describe("an upstream", () => {
   );
 
   it("answers an HTTP/1.0 client too", async () => {
-    await using upstream = await startUpstream((_req, res) => {
+    await using gateway = await startBehind({}, (_req, res) => {
       res.write("streamed ");
       res.end("text");
     });
-    await using gateway = await startGateway({ upstream: upstream.url });
     const answer = await sendRaw(gateway.port, head(["GET /v1/qr HTTP/1.0"]));
     expect([statusOf(answer), answer.includes("chunked"), answer.endsWith("\r\n\r\nstreamed text")]).toEqual([
       200,

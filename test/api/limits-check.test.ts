@@ -1,9 +1,7 @@
 // `/limits/check`: what nginx, Traefik and Envoy send, what they get, and what a client behind them may try.
 import { describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
-import { CHECK_TOKEN, sendRaw, startGateway, startUpstream } from "../support/gateway.ts";
-import type { TestGateway } from "../support/gateway.ts";
+import { CHECK_TOKEN, left, sendRaw, startBehind, startGateway, type TestGateway } from "../support/gateway.ts";
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 const TOKEN = { Authorization: `Bearer ${CHECK_TOKEN}` };
@@ -15,31 +13,26 @@ const nginx = (
   uri: string,
   more: Headers = {},
   path = "/limits/check",
-): Promise<Got> =>
-  ask(gateway.port, "GET", path, {
-    headers: { ...TOKEN, "X-Original-Method": method, "X-Original-URI": uri, ...more },
-  });
+): Promise<Got> => gateway.ask("GET", path, { ...TOKEN, "X-Original-Method": method, "X-Original-URI": uri, ...more });
 /** As Traefik's forwardAuth asks. */
 const traefik = (gateway: TestGateway, method: string, uri: string, more: Headers = {}): Promise<Got> =>
-  ask(gateway.port, "GET", "/limits/check", {
-    headers: {
-      ...TOKEN,
-      "X-Forwarded-Method": method,
-      "X-Forwarded-Proto": "https",
-      "X-Forwarded-Host": "pay.example.com",
-      "X-Forwarded-Uri": uri,
-      "X-Forwarded-For": "203.0.113.9",
-      ...more,
-    },
+  gateway.ask("GET", "/limits/check", {
+    ...TOKEN,
+    "X-Forwarded-Method": method,
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "pay.example.com",
+    "X-Forwarded-Uri": uri,
+    "X-Forwarded-For": "203.0.113.9",
+    ...more,
   });
 /** As Envoy's ext_authz asks. */
 const envoy = (gateway: TestGateway, method: string, uri: string, more: Headers = {}): Promise<Got> =>
-  ask(gateway.port, method, `/limits/check${uri}`, {
-    headers: { ...TOKEN, "Content-Length": "0", "X-Forwarded-For": "203.0.113.9, 10.0.0.2", ...more },
+  gateway.ask(method, `/limits/check${uri}`, {
+    ...TOKEN,
+    "Content-Length": "0",
+    "X-Forwarded-For": "203.0.113.9, 10.0.0.2",
+    ...more,
   });
-
-const left = ({ headers }: Got): readonly number[] =>
-  ["x-ratelimit-remaining", "x-burst-remaining"].map((name) => Number(headers[name]));
 
 describe("each proxy's way of asking", () => {
   it.each([
@@ -73,12 +66,11 @@ describe("each proxy's way of asking", () => {
   });
 
   it("shares its windows with the gateway and with the other ways, whichever form is asked about", async () => {
-    await using upstream = await startUpstream();
-    await using gateway = await startGateway({ upstream: upstream.url });
+    await using gateway = await startBehind();
     const key = { "X-API-Key": "a" };
     expect(left(await nginx(gateway, "PATCH", "/v1/qr/abc", key))).toEqual([14, 2]);
     expect(left(await traefik(gateway, "POST", "/v1/qr/update", key))).toEqual([13, 1]);
-    expect(left(await ask(gateway.port, "PATCH", "/v1/qr/other", { headers: key }))).toEqual([12, 0]);
+    expect(left(await gateway.ask("PATCH", "/v1/qr/other", key))).toEqual([12, 0]);
     expect((await envoy(gateway, "PATCH", "/v1/qr/abc", key)).status).toBe(429);
   });
 
@@ -197,7 +189,7 @@ describe("a client behind a proxy", () => {
     await using gateway = await startGateway();
     const some: readonly Headers[] = [{}, { "X-Original-URI": "/v1/qr" }, { "X-Forwarded-Method": "GET" }];
     for (const headers of some) {
-      const got = await ask(gateway.port, "GET", "/limits/check", { headers: { ...TOKEN, ...headers } });
+      const got = await gateway.ask("GET", "/limits/check", { ...TOKEN, ...headers });
       expect([got.status, got.json.code]).toEqual([400, "VALIDATION_FAILED"]);
     }
   });
@@ -221,7 +213,7 @@ describe("the token", () => {
     ]) {
       const headers = authorization === undefined ? about : { ...about, Authorization: authorization };
       for (const path of ["/limits/check", "/limits/check?token=x", "/limits/check/v1/qr", "/limits/check?deny=403"]) {
-        const got = await ask(gateway.port, "GET", path, { headers });
+        const got = await gateway.ask("GET", path, headers);
         expect([got.status, got.json.code], `${authorization} ${path}`).toEqual([401, "UNAUTHENTICATED"]);
       }
     }
@@ -241,8 +233,7 @@ describe("the token", () => {
 
   it("is wrong too often from one address, and its failures answer 429; the right one is never refused by that", async () => {
     await using gateway = await startGateway();
-    const wrong = (): Promise<Got> =>
-      ask(gateway.port, "GET", "/limits/check", { headers: { Authorization: "Bearer wrong" } });
+    const wrong = (): Promise<Got> => gateway.ask("GET", "/limits/check", { Authorization: "Bearer wrong" });
     for (let i = 0; i < 300; i++) expect((await wrong()).status).toBe(401);
     const refused = await wrong();
     expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "60"]);
@@ -251,11 +242,13 @@ describe("the token", () => {
 
   it("opens the one path by GET and HEAD alone, and what is below it by any of our methods", async () => {
     await using gateway = await startGateway();
-    const post = await ask(gateway.port, "POST", "/limits/check", { headers: TOKEN });
+    const post = await gateway.ask("POST", "/limits/check", TOKEN);
     expect([post.status, post.headers["allow"]]).toEqual([405, "GET, HEAD"]);
     expect((await envoy(gateway, "OPTIONS", "/v1/qr")).status).toBe(405);
-    const headed = await ask(gateway.port, "HEAD", "/limits/check", {
-      headers: { ...TOKEN, "X-Original-Method": "GET", "X-Original-URI": "/v1/qr" },
+    const headed = await gateway.ask("HEAD", "/limits/check", {
+      ...TOKEN,
+      "X-Original-Method": "GET",
+      "X-Original-URI": "/v1/qr",
     });
     expect([headed.status, headed.headers["x-ratelimit-remaining"]]).toEqual([200, "29"]);
   });

@@ -1,111 +1,20 @@
 /** JSON Schema, as far as our document uses it: checks values against schemas, and makes values from them. */
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Says in words what is wrong with a value; nothing when it fits. Unknown keywords are an error of the checker's own. */
-export function misfits(schema: Schema | false, value: unknown, components: Schema, path = "$"): readonly string[] {
-  if (schema === false) return [`${path} is given`];
-  const at = (rest: string): readonly string[] => [`${path} ${rest}`];
-  const out: string[] = [];
-  for (const [keyword, rule] of Object.entries(schema)) {
-    switch (keyword) {
-      case "$ref":
-        out.push(...misfits(components[String(rule).split("/").at(-1) ?? ""] as Schema, value, components, path));
-        break;
-      case "anyOf":
-        if (!(rule as Schema[]).some((one) => misfits(one, value, components, path).length === 0))
-          out.push(...at("fits none"));
-        break;
-      case "oneOf":
-        if ((rule as Schema[]).filter((one) => misfits(one, value, components, path).length === 0).length !== 1)
-          out.push(...at("fits none, or several"));
-        break;
-      case "not":
-        if (misfits(rule as Schema, value, components, path).length === 0) out.push(...at("fits what it must not"));
-        break;
-      case "type":
-        if (![rule].flat().some((type) => isOfType(String(type), value))) return at(`is no ${String(rule)}`);
-        break;
-      case "enum":
-        if (!(rule as unknown[]).includes(value)) out.push(...at("is none of the enum"));
-        break;
-      case "const":
-        if (rule !== value) out.push(...at("is not the constant"));
-        break;
-      case "format":
-        if (rule === "date-time" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)))
-          out.push(...at("is no time"));
-        break;
-      case "required":
-        for (const name of rule as string[])
-          if (!Object.hasOwn(value as object, name)) out.push(...at(`lacks ${name}`));
-        break;
-      case "properties":
-        for (const [name, one] of Object.entries(rule as Record<string, Schema>)) {
-          if (Object.hasOwn(value as object, name))
-            out.push(...misfits(one, (value as Schema)[name], components, `${path}.${name}`));
-        }
-        break;
-      case "additionalProperties":
-        for (const [name, one] of Object.entries(value as Schema)) {
-          if (Object.hasOwn((schema["properties"] ?? {}) as object, name)) continue;
-          if (rule === false) out.push(...at(`has ${name}`));
-          else out.push(...misfits(rule as Schema, one, components, `${path}.${name}`));
-        }
-        break;
-      case "prefixItems":
-        for (const [i, one] of (rule as Schema[]).entries())
-          out.push(...misfits(one, (value as unknown[])[i], components, `${path}[${i}]`));
-        break;
-      case "items":
-        for (const [i, one] of (value as unknown[]).slice(((schema["prefixItems"] ?? []) as []).length).entries())
-          out.push(...misfits(rule as Schema, one, components, `${path}[${i}]`));
-        break;
-      case "minimum":
-        if (Number(value) < Number(rule)) out.push(...at("is too small"));
-        break;
-      case "maximum":
-        if (Number(value) > Number(rule)) out.push(...at("is too large"));
-        break;
-      case "description":
-      case "examples":
-      case "default":
-      case "pattern":
-      case "minLength":
-      case "maxLength":
-      case "minItems":
-      case "maxItems":
-        break;
-      case "propertyNames":
-        for (const name of Object.keys(value as object))
-          out.push(...misfits(rule as Schema, name, components, `${path} has a name that`));
-        break;
-      case "minProperties":
-        if (Object.keys(value as object).length < Number(rule)) out.push(...at("has too few fields"));
-        break;
-      case "maxProperties":
-        if (Object.keys(value as object).length > Number(rule)) out.push(...at("has too many fields"));
-        break;
-      default:
-        out.push(...at(`has a keyword that the checker does not know: ${keyword}`));
-    }
-  }
-  return out;
-}
+const ajv = new Ajv2020({ strict: false, strictSchema: true, allErrors: true });
+ajv.addFormat("date-time", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+ajv.addVocabulary(["components"]);
+const judges = new WeakMap<Schema, ValidateFunction>();
 
-function isOfType(type: string, value: unknown): boolean {
-  switch (type) {
-    case "integer":
-      return Number.isInteger(value);
-    case "null":
-      return value === null;
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
-    default:
-      return typeof value === type;
-  }
+/** Says in words what is wrong with a value; nothing when it fits. @throws Error for a keyword that nobody knows */
+export function misfits(schema: Schema, value: unknown, components: Schema): readonly string[] {
+  let judge = judges.get(schema);
+  // References lead into the document: its components are put beside the schema.
+  if (judge === undefined)
+    judges.set(schema, (judge = ajv.compile({ ...schema, components: { schemas: components } })));
+  return judge(value) ? [] : (judge.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
 /** Random numbers that a seed repeats (mulberry32). */

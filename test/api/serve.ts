@@ -1,7 +1,5 @@
 /** The whole API on a real socket, over memory storage, with tokens that say what they are. */
-import { request as send } from "node:http";
 import type { IncomingHttpHeaders } from "node:http";
-import { connect } from "node:net";
 import { createApp } from "../../core/api/http/app.ts";
 import { healthRoutes } from "../../core/api/resources/health.ts";
 import type { HealthPart } from "../../core/api/resources/health.ts";
@@ -19,8 +17,9 @@ import type { Listening } from "../../core/runtime/server.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { LimitRows } from "../../core/ports/plan.ts";
 import { http } from "../../plugins/source/http.ts";
-import { testPath } from "../support/path.ts";
-import type { TestPath } from "../support/path.ts";
+import { ask } from "../support/ask.ts";
+import { sendRaw } from "../support/gateway.ts";
+import { testPath, type TestPath } from "../support/path.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 
 export interface Got {
@@ -168,8 +167,8 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     listening,
     operations,
     routes,
-    ask: (method, target, asked = {}) => ask(port, method, target, asked),
-    raw: (bytes) => raw(port, bytes),
+    ask: (method, target, asked = {}) => asking(port, method, target, asked),
+    raw: (bytes) => sendRaw(port, bytes),
     async [Symbol.asyncDispose]() {
       await source.stop();
       await listening.close(500);
@@ -178,7 +177,12 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   };
 }
 
-function ask(port: number, method: string, target: string, { token = "all", headers, body }: AskOptions): Promise<Got> {
+async function asking(
+  port: number,
+  method: string,
+  target: string,
+  { token = "all", headers, body }: AskOptions,
+): Promise<Got> {
   const payload =
     body === undefined || typeof body === "string" || body instanceof Uint8Array
       ? (body as string | undefined)
@@ -188,39 +192,8 @@ function ask(port: number, method: string, target: string, { token = "all", head
   if (payload !== undefined) all["content-type"] = "application/json";
   Object.assign(all, headers);
   // Node's client announces no body for GET and DELETE by itself.
-  if (payload !== undefined && all["transfer-encoding"] === undefined) {
+  if (payload !== undefined && all["transfer-encoding"] === undefined)
     all["content-length"] = String(Buffer.byteLength(payload));
-  }
-  return new Promise((resolve, reject) => {
-    const req = send({ port, method, path: target, headers: all as Record<string, string>, agent: false }, (res) => {
-      const chunks: Buffer[] = [];
-      res.on("data", (chunk: Buffer) => chunks.push(chunk));
-      res.on("end", () => {
-        const text = Buffer.concat(chunks).toString();
-        resolve({ status: res.statusCode ?? 0, headers: res.headers, text, json: parsed(text) });
-      });
-      res.on("error", reject);
-    });
-    req.on("error", reject);
-    req.end(payload);
-  });
-}
-
-function parsed(text: string): Got["json"] {
-  try {
-    return JSON.parse(text) as Got["json"];
-  } catch {
-    return {};
-  }
-}
-
-function raw(port: number, bytes: string | Uint8Array): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1" });
-    const chunks: Buffer[] = [];
-    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-    socket.on("close", () => resolve(Buffer.concat(chunks).toString("latin1")));
-    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? undefined : reject(error)));
-    socket.write(bytes);
-  });
+  const got = await ask(port, method, target, { headers: all, body: payload });
+  return { ...got, text: got.body.toString(), json: got.json as Got["json"] };
 }

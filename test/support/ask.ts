@@ -12,8 +12,8 @@ export interface Got {
 }
 
 export interface Asking {
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: string | Uint8Array;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
+  readonly body?: string | Uint8Array | undefined;
   readonly agent?: Agent;
 }
 

@@ -14,6 +14,7 @@ import type { AbuseOptions, LimitRows } from "../../core/ports/plan.ts";
 import { listen } from "../../core/runtime/server.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
+import { ask, type Asking, type Got } from "./ask.ts";
 import { testClock } from "./clock.ts";
 import type { TestClock } from "./clock.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";
@@ -35,6 +36,7 @@ export interface TestGateway extends AsyncDisposable {
   readonly port: number;
   readonly clock: TestClock;
   readonly log: ReturnType<typeof quietLog>;
+  ask(method: string, path: string, headers?: Asking["headers"], body?: Asking["body"]): Promise<Got>;
 }
 
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
@@ -71,9 +73,27 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     port: listening.port,
     clock,
     log,
+    ask: (method, path, headers, body) => ask(listening.port, method, path, { headers, body }),
     async [Symbol.asyncDispose]() {
       await listening.close(200);
       await gateway.dispose();
+    },
+  };
+}
+
+/** A gateway before an upstream of its own. */
+export async function startBehind(
+  options: Omit<GatewayOptions, "upstream"> = {},
+  ...answers: Parameters<typeof startUpstream>
+): Promise<TestGateway & { readonly upstream: Upstream }> {
+  const upstream = await startUpstream(...answers);
+  const gateway = await startGateway({ upstream: upstream.url, ...options });
+  return {
+    ...gateway,
+    upstream,
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
     },
   };
 }
@@ -162,3 +182,10 @@ export function sendRaw(port: number, bytes: string | Uint8Array): Promise<strin
     socket.write(bytes);
   });
 }
+
+/** The lines of a head with their ends. */
+export const head = (lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
+export const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+/** Returns how much is left of the two windows of a row. */
+export const left = ({ headers }: Got): readonly number[] =>
+  ["x-ratelimit-remaining", "x-burst-remaining"].map((name) => Number(headers[name]));
