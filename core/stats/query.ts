@@ -24,13 +24,13 @@ import {
   type StatsBucket,
 } from "./bucket.ts";
 
-export type StatsRange = "1h" | "24h" | "7d";
+type StatsRange = "1h" | "24h" | "7d";
 const GRAIN_OF: Readonly<Record<StatsRange, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
 
 /** One number per bucket; `null` where nothing was measured. */
 type Column = readonly (number | null)[];
 
-export interface Sums {
+interface Sums {
   /** Of a key: accepted events. Of a subscription: those that it wanted. */
   readonly accepted: number;
   /** Deliveries that filters left out. */

@@ -67,7 +67,7 @@ describe("the OpenAPI document", () => {
     return JSON.parse(reply.body) as Document;
   }
 
-  it("has a webhook for each type, whose references lead to where the schema now stands", async () => {
+  it("has a webhook for each type, whose references lead to the new place of the schema", async () => {
     const document = await read();
     expect(namesOf(document)).toEqual(["event", "deposit:paid"]);
     const place = "/webhooks/deposit:paid/post/requestBody/content/application~1json/schema/properties/data";

@@ -355,7 +355,7 @@ describe("the catalogue", () => {
     expect(theirs.status).toBe(400);
   });
 
-  it("shows names of the first edition, which stand under no key, to tokens of every key alone", async () => {
+  it("shows names of the first edition, which are under no key, to tokens of every key alone", async () => {
     await using one = await serve();
     await one.path.storage.commit([{ op: "put", key: "type:old~name", value: "1" }]);
     const names = async (token: string) => (await one.ask("GET", "/event-types", { token })).json.data;

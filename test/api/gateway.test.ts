@@ -246,7 +246,7 @@ describe("a request", () => {
     );
   });
 
-  it("that is away writes at most 20 lines of each kind a minute, and says how many it left out", async () => {
+  it("that its upstream does not answer writes at most 20 lines of each kind a minute, and says how many it left out", async () => {
     await using gateway = await startGateway({ upstream: `http://127.0.0.1:${await freePort()}` });
     for (let i = 0; i < 30; i++) expect((await gateway.ask("GET", "/v1/health", KEY)).status).toBe(502);
     const { lines } = gateway.log;
@@ -388,7 +388,7 @@ describe("an upstream that is busy", () => {
     [503, "Thu, 01 Jan 2026 00:00:42 GMT", 42],
     [503, "Sun, 06 Nov 1994 08:49:37 GMT", 1],
   ])(
-    "and says %i with Retry-After %s is told as back-pressure of %s s, and costs nothing",
+    "and says %i with Retry-After %s is answered as back-pressure of %s s, and costs nothing",
     async (status, after, wait) => {
       await using gateway = await startBehind({}, (_req, res) => {
         res.writeHead(status, after === undefined ? {} : { "Retry-After": after }).end("x".repeat(200_000));

@@ -57,7 +57,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]());
 
 describe("a plug-in's route in /openapi.json", () => {
-  it("stands there as it describes itself", async () => {
+  it("is shown as it describes itself", async () => {
     const { json } = await api.ask("GET", "/openapi.json", { token: false });
     const paths = json["paths"] as Record<string, Record<string, Json>>;
     expect(paths["/post-office/{branch}/parcels"]?.["post"]).toEqual({

@@ -1,4 +1,3 @@
-import type { KeyStats } from "../../core/stats/query.ts";
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
@@ -35,32 +34,6 @@ interface Document {
 
 let api: Served;
 let document: Document;
-const none = { accepted: 0, filtered: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
-const column = {
-  accepted: [],
-  filtered: [],
-  delivered: [],
-  failed: [],
-  attempts: [],
-  p50Ms: [],
-  p99Ms: [],
-  backlog: [],
-};
-const refusals = <T>(of: T) => ({
-  RATE_LIMIT_EXCEEDED: of,
-  BURST_EXCEEDED: of,
-  PROVIDER_BACKPRESSURE: of,
-  ABUSE_SUSPEND: of,
-});
-const NO_FIGURES: KeyStats = {
-  range: "1h",
-  stepMs: 60_000,
-  from: 0,
-  series: { ...column, refused: refusals([]) },
-  totals: { ...none, refused: refusals(0) },
-  subscriptions: [],
-  left: 0,
-};
 const attempt = { cycle: 0, number: 1, startedAt: 0, durationMs: 1, statusCode: 200 };
 let through: Through;
 beforeAll(async () => {
@@ -68,9 +41,6 @@ beforeAll(async () => {
   api = await serve({
     more: {
       ping: async () => ({ ordinal: "0".repeat(26), attempt, away: false }),
-      figures: { stats: async () => NO_FIGURES, status: async () => ({ nodes: 1 }) },
-      feed: { listen: () => () => {} },
-      rekey: async () => ({ state: "done", sealed: 0, unreadable: [] }),
       portal: {
         links: { mint: async () => ({ id: "lnk_1", token: "t", expiresAt: 0 }), revoke: async () => {} },
         pageUrl: () => "https://relay.example/portal",

@@ -108,33 +108,41 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   await source.start(accept, { durability: storage.durability, admit });
   const limits = new Limiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
   const operations = createOperations({
-    storage,
-    clock,
-    keys: parts.keys,
+    ...parts,
+    ...(options.registerUrl && {
+      subscriptions: createSubscriptions({
+        storage,
+        clock,
+        keys: parts.keys,
+        registerUrl: options.registerUrl,
+        retry: RETRY,
+        perKey: 1_000,
+        abort: () => Promise.resolve(),
+      }),
+    }),
     auth,
-    subscriptionCache: parts.subscriptionCache,
-    subscriptions: options.registerUrl
-      ? createSubscriptions({
-          storage,
-          clock,
-          keys: parts.keys,
-          registerUrl: options.registerUrl,
-          retry: RETRY,
-          perKey: 1_000,
-          abort: () => Promise.resolve(),
-        })
-      : parts.subscriptions,
-    history: parts.history,
     attempts: parts.attemptHistory,
     searchAttempts: parts.attemptSearch,
-    replay: parts.replay,
     pending: parts.pendingDeliveries,
     publish: (request, also) => parts.publisher.accept(request, also),
     eraseEvent: parts.eventErasure.erase,
     eraseKey: parts.keyErasure.erase,
     schemes: ["https"],
-    transforms: options.transforms?.names,
+    events: () => undefined,
+    types: () => undefined,
+    transforms: options.transforms?.names ?? (() => []),
+    pausedMs: (id) => parts.gates.leftMs(id, "retry_after"),
+    probe: async (ids) => void (await parts.circuitBreaker.open(ids)),
+    ping: parts.testEvent.send,
     preview: parts.testEvent.preview,
+    feed: parts.liveFeed,
+    figures: {
+      stats: parts.statsQuery.ofKey,
+      sums: parts.statsQuery.sumsOf,
+      relay: parts.statsQuery.ofRelay,
+      status: async () => ({ nodes: 1 }),
+    },
+    rekey: async () => ({ state: "done", sealed: 0, unreadable: [] }),
     ...options.more,
   });
   const readiness = options.parts ?? (() => ({ storage: { ready: true } }));

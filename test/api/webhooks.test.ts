@@ -121,7 +121,7 @@ describe("a subscription", () => {
     for await (const { value } of rows()) expect(value).not.toContain("hunter2");
   });
 
-  it("drops every header value when its origin changes, but those given anew", async () => {
+  it("drops every header value when its origin changes, but those given again", async () => {
     const { id } = await create({ headers: { "X-Old": "one", "X-New": "two" } });
     const target = `${LIST}/${String(id)}`;
     const same = await api.ask("PATCH", target, { body: { url: "https://HOOKS.example.com:443/other" } });
@@ -135,7 +135,7 @@ describe("a subscription", () => {
   });
 
   it.each(["Keep-Alive", "HTTP2-Settings", "X-Relay-Event", "Content-Type", "Host"])(
-    "a header of the connection or of the relay (%s) is refused",
+    "is refused with a header of the connection or of the relay (%s)",
     async (name) => {
       const got = await api.ask("POST", LIST, { body: { ...HOOK, headers: { [name]: "x" } } });
       expect([got.status, got.json.errors]).toEqual([
@@ -225,7 +225,7 @@ describe("wrong fields", () => {
     ["a prototype", '{"url":"https://a.example/","events":["a"],"__proto__":{"x":1}}'],
     ["a list", [HOOK]],
     ["null", "null"],
-  ])("%s is refused", async (_, body) => {
+  ])("are refused: %s", async (_, body) => {
     const got = await api.ask("POST", LIST, { body });
     expect([got.status, got.json.code]).toEqual([400, "VALIDATION_FAILED"]);
     expect(got.json.errors?.length).toBeGreaterThan(0);

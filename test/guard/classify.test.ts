@@ -40,7 +40,7 @@ describe("classify", () => {
     ["sensitive", ["0.0.0.0", "169.254.169.254", "224.0.0.1", "255.255.255.255", "168.63.129.16", "100.100.100.200"]],
     ["sensitive", ["192.0.0.192", "::", "fe80::1", "ff02::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"]],
     ["sensitive", ["::ffff:8.8.8.8", "::8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1", "4000::1", "5f00::1"]],
-  ] as const)("%s: %j", (kind, addresses) => {
+  ] as const)("calls %s: %j", (kind, addresses) => {
     for (const address of addresses) expect([address, classOf(address)]).toEqual([address, kind]);
   });
 

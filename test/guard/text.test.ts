@@ -63,7 +63,7 @@ describe("the text of a URL", () => {
     expect(closed.checkText(url)).toMatchObject({ ok: false, malformed: false, reason });
   });
 
-  it("every zone that means something inside is refused at any depth", () => {
+  it("is refused for every zone that means something inside, at any depth", () => {
     for (const zone of "localhost local localdomain internal intranet private corp home lan arpa test invalid example onion alt svc consul".split(
       " ",
     ))
@@ -241,7 +241,7 @@ describe("what an operator allows", () => {
     "fd00:ec2::254",
     "::ffff:169.254.169.254",
     "::ffff:10.0.0.1",
-  ])("a host entry does not open %s", async (address) => {
+  ])("does not open %s by a host entry", async (address) => {
     const guard = guardWith(["hooks.corp.lan"], [443], { "hooks.corp.lan": [address] });
     expect(await guard.register("https://hooks.corp.lan/")).toMatchObject({ ok: false, reason: "IP_NOT_PUBLIC" });
   });

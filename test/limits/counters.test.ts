@@ -48,8 +48,8 @@ function small(capacity: number) {
   return { clock: moving, counters, ask };
 }
 
-describe("when they hold as many as they may", () => {
-  it("who is idle is forgotten first", async () => {
+describe("counters that hold as many as they may", () => {
+  it("forget first who is idle", async () => {
     const { clock, ask } = small(20);
     for (let i = 0; i < 10; i++) ask(`idle ${i}`);
     await clock.advance(60_000);
@@ -58,7 +58,7 @@ describe("when they hold as many as they may", () => {
     for (let i = 0; i < 10; i++) expect(ask(`busy ${i}`).sustained.remaining).toBe(3);
   });
 
-  it("who is full or suspended is never forgotten", async () => {
+  it("never forget who is full or suspended", async () => {
     const { ask } = small(20);
     for (let i = 0; i < 2; i++) ask("full");
     for (let i = 0; i < 5; i++) ask("suspended");
@@ -67,14 +67,14 @@ describe("when they hold as many as they may", () => {
     expect(ask("suspended").code).toBe("ABUSE_SUSPEND");
   });
 
-  it("when all are full, newcomers share one place, and nothing grows", () => {
+  it("let newcomers share one place when all are full, and nothing grows", () => {
     const { ask } = small(10);
     for (let i = 0; i < 10; i++) for (let n = 0; n < 2; n++) ask(`full ${i}`);
     expect([ask("a").code, ask("b").code, ask("c").code]).toEqual([undefined, undefined, "BURST_EXCEEDED"]);
     expect(ask("full 3").code).toBe("BURST_EXCEEDED");
   });
 
-  it("a newcomer costs no look at everything, however many are full", () => {
+  it("do not search all of them for a newcomer, however many are full", () => {
     const { ask } = small(50_000);
     const timed = (count: number, name: string): number => {
       const startedAt = performance.now();

@@ -57,7 +57,7 @@ const UPSTREAM_MAY_NOT: ReadonlySet<string> = new Set([...HOP, "x-request-id", "
 const OWN_COOKIE = /^\s*__Host-relay/i;
 
 /** Names and values in turn. */
-export type Pairs = readonly string[];
+type Pairs = readonly string[];
 
 /** The facts that the gateway itself adds to a request. */
 interface Origin {

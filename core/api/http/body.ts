@@ -12,7 +12,7 @@ const SHARE = 1 / 8;
 /** The share of the free part that one caller may hold: a single caller gets a quarter of the whole. */
 const SHARE_OF_FREE = 1 / 3;
 
-export interface BodyBudget {
+interface BodyBudget {
   /** True when there is room for so many bytes more of these callers. Each of them must have it. */
   fits(callers: readonly string[], bytes: number): boolean;
   /** Holds so many bytes more. False, with nothing held, when there is no room. */

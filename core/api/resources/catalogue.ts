@@ -59,7 +59,7 @@ export const catalogueOperations = (deps: ResourceDeps): readonly AnyOperation[]
     summary: "List the transforms that a subscription may name",
     portal: true,
     reply: { status: 200, data: z.array(z.strictObject({ name: z.string() }).meta({ id: "Transform" })) },
-    handle: () => ({ data: (deps.transforms?.() ?? []).map((name) => ({ name })) }),
+    handle: () => ({ data: deps.transforms().map((name) => ({ name })) }),
   }),
   listKeys(deps),
   listTypes(deps),
@@ -73,8 +73,8 @@ const showType = ({ storage, types, events }: ResourceDeps) =>
     reply: { status: 200, data: eventTypeDetail },
     async handle({ principal, params }) {
       const name = params["eventType"] ?? "";
-      const type = typeOf(name, types?.());
-      const known = type !== undefined || events?.()?.includes(name) === true;
+      const type = typeOf(name, types());
+      const known = type !== undefined || events()?.includes(name) === true;
       if (!known && !(await isUsed(storage, principal.keys, name))) throw notFound();
       return { data: { ...headOf(name, type), schema: type?.schema, example: type?.example } };
     },
@@ -95,8 +95,7 @@ const listKeys = ({ storage, keys, figures }: ResourceDeps) => {
       const next = ids.length > limit ? page.at(-1) : undefined;
       const data: object[] = [];
       // One after the other: each reads the rows of a day or a week.
-      for (const id of page)
-        data.push({ id, figures: over === undefined ? undefined : await figures?.sums?.(id, over) });
+      for (const id of page) data.push({ id, figures: over === undefined ? undefined : await figures.sums(id, over) });
       return { data, nextCursor: cursors.write(next, list) };
     },
   });
@@ -113,14 +112,14 @@ const listTypes = ({ storage, keys, types, events }: ResourceDeps) => {
       const list = `event-types:${principal.sub}`;
       const after = cursors.read(cursor, list);
       const used = await namesInUse(storage, principal.keys, after, limit + 1);
-      const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: TYPE.key({ name }) }));
+      const all = [...new Set([...(events() ?? []), ...used])].map((name) => ({ name, place: TYPE.key({ name }) }));
       // In key order, which the pages follow.
       const names = all
         .filter(({ place }) => after === undefined || place > TYPE.key({ name: after }))
         .toSorted((a, b) => (a.place < b.place ? -1 : 1));
       const page = names.slice(0, limit).map(({ name }) => name);
       const next = names.length > limit ? page.at(-1) : undefined;
-      const known = types?.();
+      const known = types();
       const data = page.map((name) => {
         const type = typeOf(name, known);
         return { ...headOf(name, type), hasExample: type?.example === undefined ? undefined : true };

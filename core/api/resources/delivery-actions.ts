@@ -45,20 +45,18 @@ const result = z.strictObject({
 type Entry = z.output<typeof entry>;
 
 type Receivers = Pick<ResourceDeps, "pausedMs" | "probe">;
-const leftMs = ({ pausedMs }: Receivers, id: string): number => pausedMs?.(id) ?? 0;
 
 /** @throws Problem PROVIDER_BACKPRESSURE when all of them are paused, until the first one is back */
 export function refuseResting(receivers: Receivers, subscriptionIds: readonly string[]): void {
-  const left = subscriptionIds.map((id) => leftMs(receivers, id));
+  const left = subscriptionIds.map(receivers.pausedMs);
   if (left.length === 0 || left.some((ms) => ms <= 0)) return;
   const retryAfter = Math.max(1, Math.ceil(Math.min(...left) / 1_000));
   throw new Problem("PROVIDER_BACKPRESSURE", "The receiver has asked for rest; come back later.", { retryAfter });
 }
 
 /** Lets the circuit breaker try them at once. Receivers that asked for a pause are left alone. */
-export async function probe(receivers: Receivers, subscriptionIds: readonly string[]): Promise<void> {
-  await receivers.probe?.(subscriptionIds.filter((id) => leftMs(receivers, id) <= 0));
-}
+export const probe = (receivers: Receivers, subscriptionIds: readonly string[]): Promise<void> =>
+  receivers.probe(subscriptionIds.filter((id) => receivers.pausedMs(id) <= 0));
 
 interface One {
   readonly keyId: string;

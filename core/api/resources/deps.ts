@@ -21,13 +21,12 @@ import type { Cursors } from "./lists.ts";
 import type { Feed } from "./live-feed.ts";
 import type { PortalOffer } from "./portal-links.ts";
 
-/** Without an optional part there is no such operation, or its answer leaves that out. */
 export interface OperationsDeps {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly keys: Pick<Keys, "seal" | "open">;
   readonly auth: Auth;
-  readonly log?: Pick<Log, "error"> | undefined;
+  readonly log: Pick<Log, "error">;
   readonly subscriptionCache: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   readonly history: History;
@@ -36,46 +35,43 @@ export interface OperationsDeps {
   readonly replay: Replay;
   readonly pending: PendingDeliveries;
   /** Accepts an event on behalf of a manager, and stores `also` in the same commit. */
-  readonly publish?: ((request: AcceptRequest, also: AcceptedWith) => Promise<readonly Accepted[]>) | undefined;
+  readonly publish: (request: AcceptRequest, also: AcceptedWith) => Promise<readonly Accepted[]>;
   readonly eraseEvent: EventErasure["erase"];
   readonly eraseKey: KeyErasure["erase"];
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */
-  readonly events?: (() => readonly string[] | undefined) | undefined;
+  readonly events: () => readonly string[] | undefined;
   /** Returns what the config says of the event types now, by name. */
-  readonly types?: (() => EventTypes | undefined) | undefined;
+  readonly types: () => EventTypes | undefined;
   /** Names of the transforms that the config has now. */
-  readonly transforms?: (() => readonly string[]) | undefined;
+  readonly transforms: () => readonly string[];
   /** The time that is left of a receiver's `Retry-After`, ms. */
-  readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
+  readonly pausedMs: (subscriptionId: string) => number;
   /** Lets the next attempt to each of them through its circuit breaker: a replay by hand is the probe. */
-  readonly probe?: ((subscriptionIds: readonly string[]) => Promise<void>) | undefined;
-  readonly ping?: TestEvent["send"] | undefined;
-  readonly preview?: TestEvent["preview"] | undefined;
-  readonly feed?: Feed | undefined;
-  readonly figures?: Figures | undefined;
+  readonly probe: (subscriptionIds: readonly string[]) => Promise<void>;
+  readonly ping: TestEvent["send"];
+  readonly preview: TestEvent["preview"];
+  readonly feed: Feed;
+  readonly figures: {
+    readonly stats: StatsQuery["ofKey"];
+    readonly sums: StatsQuery["sumsOf"];
+    readonly relay: StatsQuery["ofRelay"];
+    /** Returns nodes, storage, backlog. */
+    status(): Promise<Readonly<Record<string, unknown>>>;
+  };
   /** Begins to seal everything again, or joins that; resolves when it is over, or after a few seconds with how far it is. */
-  readonly rekey?:
-    | ((actor: Actor) => Promise<{
-        readonly state: "running" | "done" | "blocked";
-        readonly sealed: number;
-        readonly unreadable: readonly string[];
-      }>)
-    | undefined;
+  readonly rekey: (actor: Actor) => Promise<{
+    readonly state: "running" | "done" | "blocked";
+    readonly sealed: number;
+    readonly unreadable: readonly string[];
+  }>;
+  /** Without it there are no links to the portal. */
   readonly portal?: PortalOffer | undefined;
 }
 
 type TestEvent = ReturnType<typeof createTestEvent>;
 type StatsQuery = ReturnType<typeof createStatsQuery>;
-
-interface Figures {
-  readonly stats?: StatsQuery["ofKey"];
-  readonly sums?: StatsQuery["sumsOf"];
-  readonly relay?: StatsQuery["ofRelay"];
-  /** Returns nodes, storage, backlog. */
-  status?(): Promise<Readonly<Record<string, unknown>>>;
-}
 
 export interface ResourceDeps extends OperationsDeps {
   /** Cursors that hold a place among the events of a key. */

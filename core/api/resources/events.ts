@@ -123,7 +123,7 @@ export const eventOperations = (deps: ResourceDeps): readonly AnyOperation[] => 
   show(deps),
   replayOne(deps),
   erase(deps),
-  ...publish(deps),
+  publish(deps),
 ];
 
 const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
@@ -209,27 +209,23 @@ const erase = ({ eraseEvent, clock }: ResourceDeps) =>
   });
 
 /** Publishes for somebody who manages the key: it is in the audit trail, with its author. */
-const publish = ({ publish: accept, storage, clock }: ResourceDeps): readonly AnyOperation[] =>
-  accept === undefined
-    ? []
-    : [
-        operation(`POST ${EVENTS}`, {
-          summary: "Publish an event by hand, as a manager of the key; a 202 means that it is stored",
-          body: publishBody,
-          reply: { status: 202, data: acceptedByHand },
-          problems: ["IDEMPOTENCY_MISMATCH", "PROVIDER_BACKPRESSURE"],
-          async handle({ keyId, text = "", actor, call: { requestId } }) {
-            // The text as it was sent: a parsed value would not have the same bytes.
-            const publications = [{ text, path: "", defaults: { keyId } }];
-            const [event] = await accept({ publications, keys: [keyId], requestId, source: "api" }, (fresh) =>
-              fresh.map(({ id, type }) =>
-                auditChange(keyId, actor, clock, { action: "event.published", target: id, detail: type }),
-              ),
-            );
-            return { status: 202, data: event, headers: { "Relay-Durability": storage.durability } };
-          },
-        }),
-      ];
+const publish = ({ publish: accept, storage, clock }: ResourceDeps) =>
+  operation(`POST ${EVENTS}`, {
+    summary: "Publish an event by hand, as a manager of the key; a 202 means that it is stored",
+    body: publishBody,
+    reply: { status: 202, data: acceptedByHand },
+    problems: ["IDEMPOTENCY_MISMATCH", "PROVIDER_BACKPRESSURE"],
+    async handle({ keyId, text = "", actor, call: { requestId } }) {
+      // The text as it was sent: a parsed value would not have the same bytes.
+      const publications = [{ text, path: "", defaults: { keyId } }];
+      const [event] = await accept({ publications, keys: [keyId], requestId, source: "api" }, (fresh) =>
+        fresh.map(({ id, type }) =>
+          auditChange(keyId, actor, clock, { action: "event.published", target: id, detail: type }),
+        ),
+      );
+      return { status: 202, data: event, headers: { "Relay-Durability": storage.durability } };
+    },
+  });
 
 const headView = ({ event, status, damaged }: Omit<EventSummary, "deliveries">): object => ({
   id: event.id,

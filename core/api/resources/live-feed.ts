@@ -39,7 +39,6 @@ const streamQuery = z.strictObject({
 
 export function liveFeedOperations(deps: ResourceDeps): readonly AnyOperation[] {
   const { feed } = deps;
-  if (feed === undefined) return [];
   const places = createStreamPlaces();
   return [
     operation("GET /api-keys/{keyId}/stream", {

@@ -1,5 +1,14 @@
-/** The relay itself, for tokens that own every key: how it is, and sealing everything with a new master key. */
+/**
+ * The relay itself, for tokens that own every key: how it is, sealing everything with a new master key, and a backup of
+ * everything, as lines of text, while the relay serves.
+ */
+import { once } from "node:events";
 import { z } from "zod";
+import { canTap, backupLines, endedLine } from "../../maintenance/backup.ts";
+import { Problem } from "../../model/problem.ts";
+import { WHOLE_RELAY } from "../../model/schema.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { auditChange } from "../../records/audit-trail.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
@@ -16,38 +25,104 @@ const rekeyed = z
   })
   .meta({ id: "Rekeyed" });
 
-export const relayOperations = (deps: ResourceDeps): readonly AnyOperation[] => [...status(deps), ...rekey(deps)];
+export const relayOperations = (deps: ResourceDeps): readonly AnyOperation[] => [status(deps), rekey(deps)];
 
-function status({ figures }: ResourceDeps): readonly AnyOperation[] {
-  const { status: read, relay } = figures ?? {};
-  if (read === undefined) return [];
+const status = ({ figures }: ResourceDeps) =>
+  operationsOf("Figures")("GET /relay/status", {
+    summary: "Nodes, storage and backlog; for tokens that own every key",
+    everyKey: true,
+    query: z.strictObject({ range: range.optional() }),
+    // The names of the figures grow with the relay.
+    reply: { status: 200, data: z.record(z.string(), z.unknown()) },
+    async handle({ query }) {
+      const now = await figures.status();
+      if (query.range === undefined) return { data: now };
+      return { data: { ...now, figures: chartView(await figures.relay(query.range)) } };
+    },
+  });
+
+const rekey = ({ rekey: seal }: ResourceDeps) =>
+  operationsOf("Operating")("POST /relay/rekey", {
+    summary:
+      "Seal all secrets again, with the present master key; for tokens that own every key, with a fresh second factor",
+    everyKey: true,
+    stepUp: "secrets.rekeyed",
+    reply: { status: 200, data: rekeyed },
+    problems: ["STEP_UP_REQUIRED", "CONFLICT"],
+    handle: async ({ actor }) => ({ data: await seal(actor) }),
+  });
+
+/** A client that takes nothing for so long is disconnected, ms. */
+const STALLED_MS = 30_000;
+
+export function backupOperations({ storage, clock, log }: ResourceDeps): readonly AnyOperation[] {
+  let running = false;
   return [
-    operationsOf("Figures")("GET /relay/status", {
-      summary: "Nodes, storage and backlog; for tokens that own every key",
+    operationsOf("Operating")("GET /relay/backup", {
+      summary:
+        "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
       everyKey: true,
-      query: z.strictObject({ range: range.optional() }),
-      // The names of the figures grow with the relay.
-      reply: { status: 200, data: z.record(z.string(), z.unknown()) },
-      async handle({ query }) {
-        const now = await read();
-        if (query.range === undefined || relay === undefined) return { data: now };
-        return { data: { ...now, figures: chartView(await relay(query.range)) } };
+      // It holds everything, the hashes of passwords too.
+      access: "manage",
+      stepUp: "backup.taken",
+      reply: { status: 200, type: "application/x-ndjson" },
+      problems: ["STEP_UP_REQUIRED", "CONFLICT"],
+      async handle({ actor, call }) {
+        if (!canTap(storage)) {
+          throw new Problem("CONFLICT", "This storage is shared with others: take the backup with its own means.");
+        }
+        if (running) throw new Problem("CONFLICT", "A backup is being taken already.");
+        if (call.method !== "HEAD") {
+          running = true;
+          const entry = { action: "backup.taken", target: "relay" } as const;
+          const noted = storage.commit([auditChange(WHOLE_RELAY, actor, clock, entry)]);
+          await noted.catch((error: unknown) => {
+            running = false;
+            throw error;
+          });
+        }
+        return {
+          async stream({ res, signal, method }, headers) {
+            res.writeHead(200, {
+              ...headers,
+              "Content-Type": "application/x-ndjson",
+              "Cache-Control": "no-store",
+              "X-Content-Type-Options": "nosniff",
+            });
+            if (method === "HEAD") return void res.end();
+            try {
+              for await (const part of backupLines(storage, { storage: storage.name ?? "", at: clock.now() })) {
+                if (signal.aborted) return;
+                if (!res.write(part)) await drained(res, signal, clock);
+              }
+              res.end();
+            } catch (error) {
+              if (!signal.aborted) log.error("a backup ended before it was whole", { error: String(error) });
+              // The client learns why. Where it takes nothing more, the missing last line tells.
+              if (signal.aborted || error instanceof Stalled) res.destroy();
+              else res.end(endedLine(error));
+            } finally {
+              running = false;
+            }
+          },
+        };
       },
     }),
   ];
 }
 
-const rekey = ({ rekey: seal }: ResourceDeps): readonly AnyOperation[] =>
-  seal === undefined
-    ? []
-    : [
-        operationsOf("Operating")("POST /relay/rekey", {
-          summary:
-            "Seal all secrets again, with the present master key; for tokens that own every key, with a fresh second factor",
-          everyKey: true,
-          stepUp: "secrets.rekeyed",
-          reply: { status: 200, data: rekeyed },
-          problems: ["STEP_UP_REQUIRED", "CONFLICT"],
-          handle: async ({ actor }) => ({ data: await seal(actor) }),
-        }),
-      ];
+class Stalled extends Error {}
+
+/** Waits until the client has taken what was written. @throws Stalled when it does not */
+async function drained(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {
+    throw new Stalled("the client takes nothing");
+  });
+  try {
+    await Promise.race([once(res, "drain", { signal: AbortSignal.any([signal, over.signal]) }), late]);
+  } finally {
+    over.abort();
+    late.catch(() => undefined);
+  }
+}

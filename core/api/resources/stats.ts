@@ -66,23 +66,19 @@ export const keyStats = z
   })
   .meta({ id: "KeyStats" });
 
-export function statsOperations({ figures }: ResourceDeps): readonly AnyOperation[] {
-  const { stats } = figures ?? {};
-  if (stats === undefined) return [];
-  return [
-    operation("GET /api-keys/{keyId}/stats", {
-      summary: "Figures of a key for charts, and how its subscriptions are",
-      portal: true,
-      query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
-      reply: { status: 200, data: keyStats },
-      async handle({ keyId, query }) {
-        const { subscriptions, left, ...rest } = await stats(keyId, query.range, query.subscriptionId);
-        const subscriptionsLeft = left > 0 ? left : undefined;
-        return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), subscriptionsLeft } };
-      },
-    }),
-  ];
-}
+export const statsOperations = ({ figures }: ResourceDeps): readonly AnyOperation[] => [
+  operation("GET /api-keys/{keyId}/stats", {
+    summary: "Figures of a key for charts, and how its subscriptions are",
+    portal: true,
+    query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
+    reply: { status: 200, data: keyStats },
+    async handle({ keyId, query }) {
+      const { subscriptions, left, ...rest } = await figures.stats(keyId, query.range, query.subscriptionId);
+      const subscriptionsLeft = left > 0 ? left : undefined;
+      return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), subscriptionsLeft } };
+    },
+  }),
+];
 
 export const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
 const timeOf = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));

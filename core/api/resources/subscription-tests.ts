@@ -104,34 +104,30 @@ export const transformTested = z
   .meta({ id: "TransformTest" });
 
 export const testOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
-  ...testEvent(deps),
+  testEvent(deps),
   testFilter(deps),
-  ...testTransform(deps),
+  testTransform(deps),
 ];
 
-const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceDeps): readonly AnyOperation[] =>
-  ping === undefined
-    ? []
-    : [
-        operation(`POST ${WEBHOOK}/test`, {
-          summary: "Send a test event now, once",
-          portal: true,
-          body: pingBody,
-          bodyOptional: true,
-          reply: { status: 200, data: shownAttempt },
-          problems,
-          async handle({ keyId, subscriptionId, actor, call, body: { type } }) {
-            const subscription = await findReadable(subscriptionCache, keyId, subscriptionId);
-            const example = type === undefined ? undefined : exampleOf(type, types?.() ?? {});
-            const detail = type === undefined ? {} : { detail: `example of ${type}` };
-            const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;
-            await storage.commit([auditChange(keyId, actor, clock, line)]);
-            const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
-            const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
-            return { data: away ? { ...view, detail: AWAY } : view };
-          },
-        }),
-      ];
+const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceDeps) =>
+  operation(`POST ${WEBHOOK}/test`, {
+    summary: "Send a test event now, once",
+    portal: true,
+    body: pingBody,
+    bodyOptional: true,
+    reply: { status: 200, data: shownAttempt },
+    problems,
+    async handle({ keyId, subscriptionId, actor, call, body: { type } }) {
+      const subscription = await findReadable(subscriptionCache, keyId, subscriptionId);
+      const example = type === undefined ? undefined : exampleOf(type, types() ?? {});
+      const detail = type === undefined ? {} : { detail: `example of ${type}` };
+      const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;
+      await storage.commit([auditChange(keyId, actor, clock, line)]);
+      const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
+      const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
+      return { data: away ? { ...view, detail: AWAY } : view };
+    },
+  });
 
 const testFilter = ({ subscriptionCache, storage }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/filter/test`, {
@@ -154,27 +150,23 @@ const testFilter = ({ subscriptionCache, storage }: ResourceDeps) =>
     },
   });
 
-const testTransform = ({ preview, subscriptionCache, storage }: ResourceDeps): readonly AnyOperation[] =>
-  preview === undefined
-    ? []
-    : [
-        operation(`POST ${WEBHOOK}/transform/test`, {
-          summary: "Test a transform on an event: the body that it makes, or why it makes none",
-          portal: true,
-          access: "read",
-          body: transformBody,
-          reply: { status: 200, data: transformTested },
-          problems,
-          async handle({ keyId, subscriptionId, call, body: asked }) {
-            const subscription = await findReadable(subscriptionCache, keyId, subscriptionId);
-            const event = asked.event ?? (await storedEvent(storage, keyId, asked.eventId ?? ""));
-            const transform = asked.transform === undefined ? subscription.transform : (asked.transform ?? undefined);
-            const made = await preview({ ...subscription, transform }, event, call.signal);
-            const [text, error] = "body" in made ? [made.body, null] : [null, made.error];
-            return { data: { transform: transform ?? null, made: text !== null, body: text, error } };
-          },
-        }),
-      ];
+const testTransform = ({ preview, subscriptionCache, storage }: ResourceDeps) =>
+  operation(`POST ${WEBHOOK}/transform/test`, {
+    summary: "Test a transform on an event: the body that it makes, or why it makes none",
+    portal: true,
+    access: "read",
+    body: transformBody,
+    reply: { status: 200, data: transformTested },
+    problems,
+    async handle({ keyId, subscriptionId, call, body: asked }) {
+      const subscription = await findReadable(subscriptionCache, keyId, subscriptionId);
+      const event = asked.event ?? (await storedEvent(storage, keyId, asked.eventId ?? ""));
+      const transform = asked.transform === undefined ? subscription.transform : (asked.transform ?? undefined);
+      const made = await preview({ ...subscription, transform }, event, call.signal);
+      const [text, error] = "body" in made ? [made.body, null] : [null, made.error];
+      return { data: { transform: transform ?? null, made: text !== null, body: text, error } };
+    },
+  });
 
 /** @throws Problem VALIDATION_FAILED for a type without an example */
 function exampleOf(type: string, types: EventTypes): { readonly type: string; readonly data: unknown } {
