@@ -12,6 +12,7 @@ import type { Call } from "../http/call.ts";
 import { callersIn, limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
 import { envelope, GO_SLOWER } from "../http/reply.ts";
+import { note } from "../resources/fields.ts";
 
 interface LimitsCheckDeps {
   /** The proxy sends it as `Authorization: Bearer`. */
@@ -29,11 +30,7 @@ const PATH = "/limits/check";
 const CODE = "X-Limit-Code";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-const text = (description: string, ...examples: string[]) =>
-  z
-    .string()
-    .optional()
-    .meta({ description, ...(examples.length > 0 && { examples }) });
+const text = (description: string, ...examples: string[]) => note(z.string().optional(), description, ...examples);
 const paths = ["/v1/qr?page=2", "/v1/qr/create"];
 const client = {
   "X-Original-Authorization": text("The client's own `Authorization`, where it may carry the key."),
@@ -64,10 +61,7 @@ const exact: RouteDescription = {
   ...below,
   summary: "For a proxy that asks first: decide whether a request to /v1 may pass, and count it",
   query: z.strictObject({
-    deny: z
-      .literal("403")
-      .optional()
-      .meta({ description: "Refusals are 403, for nginx; `X-Limit-Code` has the code." }),
+    deny: note(z.literal("403").optional(), "Refusals are 403, for nginx; `X-Limit-Code` has the code."),
   }),
   headers: z.strictObject({
     "X-Original-Method": text("The method that is asked about, as nginx sends it.", "GET", "POST"),
@@ -92,11 +86,6 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
   const keyHeader = (deps.keyHeader ?? "x-api-key").toLowerCase();
   const find = createFindRoute(gatewayRoutes(deps.rows));
 
-  function authenticate(request: RouteRequest): void {
-    if (!mayAsk(request.header("authorization")))
-      throw new Problem("UNAUTHENTICATED", "Send the token of limits.check as Bearer token.");
-  }
-
   async function count({ method, path }: Asked, request: RouteRequest): Promise<LimitVerdict | undefined> {
     const normal = normalPath(path);
     const route = normal === undefined ? undefined : find(method, normal);
@@ -112,7 +101,8 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
   }
 
   async function answer(request: RouteRequest, asked: () => Asked, denied: number | undefined): Promise<RouteReply> {
-    authenticate(request);
+    if (!mayAsk(request.header("authorization")))
+      throw new Problem("UNAUTHENTICATED", "Send the token of limits.check as Bearer token.");
     let verdict: LimitVerdict | undefined;
     try {
       verdict = await count(asked(), request);

@@ -7,8 +7,7 @@ import type { AnswerDescription, Route, RouteDescription, SecurityScheme } from 
 import type { AnyOperation } from "../http/operation.ts";
 import { neededAccess, type Guarded } from "../http/stations.ts";
 import { note } from "../resources/fields.ts";
-import { collectSchemas, type Json } from "./json-schema.ts";
-import { type Described, pathItem, shownPath } from "./paths.ts";
+import { collectSchemas, type Described, type Json, pathItem, shownPath } from "./paths.ts";
 import { OPERATIONAL_EVENTS, typedWebhooks, webhooks } from "./webhooks.ts";
 
 interface DocumentDeps {

@@ -4,8 +4,7 @@ import type { EventType, EventTypes } from "../../model/event-type.ts";
 import type { RepeatedHeaders } from "../../model/header-names.ts";
 import { NOTICE_MEANINGS } from "../../model/notice.ts";
 import { note } from "../resources/fields.ts";
-import type { Json, SchemaCollection } from "./json-schema.ts";
-import { contentOf, parameters } from "./paths.ts";
+import { contentOf, type Json, parameters, type SchemaCollection } from "./paths.ts";
 
 const said = (description: string, example: string) => note(z.string(), description, example);
 const hex = z.string().regex(/^[0-9a-f]{64}$/);

@@ -1,6 +1,6 @@
 /** Tries a pending delivery now, or cancels it; and replays, tries or cancels deliveries that were selected one by one. */
 import { z } from "zod";
-import type { Actor, AuditAction } from "../../model/audit.ts";
+import type { Actor } from "../../model/audit.ts";
 import { Problem } from "../../model/problem.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
@@ -42,7 +42,6 @@ const result = z.strictObject({
   code: note(z.string().optional(), "Why it was not done to (all of) them; a code of the errors."),
   detail: z.string().optional(),
 });
-type Entry = z.output<typeof entry>;
 
 type Receivers = Pick<ResourceDeps, "pausedMs" | "probe">;
 
@@ -65,20 +64,19 @@ interface One {
   readonly actor: Actor;
 }
 
-const audited = ({ clock }: ResourceDeps, { keyId, eventId, subscriptionId, actor }: One, action: AuditAction) => [
-  auditChange(keyId, actor, clock, { action, target: eventId, detail: subscriptionId }),
-];
+const ACTIONS = { attempt: "delivery.tried", cancel: "delivery.cancelled" } as const;
 
-/** A receiver that asked for rest is left alone; a breaker lets this attempt through. @throws Problem */
-async function tryNow(deps: ResourceDeps, one: One): Promise<void> {
-  refuseResting(deps, [one.subscriptionId]);
-  await deps.pending.tryNow(one.keyId, one.eventId, one.subscriptionId, audited(deps, one, "delivery.tried"));
-  await probe(deps, [one.subscriptionId]);
+/** Tries a pending delivery now, which a breaker lets through and a receiver's pause does not, or cancels it. @throws Problem */
+async function act(deps: ResourceDeps, action: keyof typeof ACTIONS, one: One): Promise<void> {
+  const { pending, clock } = deps;
+  const { keyId, eventId, subscriptionId, actor } = one;
+  const line = { action: ACTIONS[action], target: eventId, detail: subscriptionId };
+  const also = [auditChange(keyId, actor, clock, line)];
+  if (action === "cancel") return await pending.cancel(keyId, eventId, subscriptionId, also);
+  refuseResting(deps, [subscriptionId]);
+  await pending.tryNow(keyId, eventId, subscriptionId, also);
+  await probe(deps, [subscriptionId]);
 }
-
-/** @throws Problem */
-const cancel = (deps: ResourceDeps, one: One): Promise<void> =>
-  deps.pending.cancel(one.keyId, one.eventId, one.subscriptionId, audited(deps, one, "delivery.cancelled"));
 
 const pending = {
   portal: true,
@@ -91,12 +89,12 @@ export const actionOperations = (deps: ResourceDeps): readonly AnyOperation[] =>
     summary: "Make the next attempt of a pending delivery now; it counts like any other",
     ...pending,
     problems: [...pending.problems, "PROVIDER_BACKPRESSURE"],
-    handle: (ask) => tryNow(deps, ask),
+    handle: (ask) => act(deps, "attempt", ask),
   }),
   operation(`POST ${DELIVERY}/cancel`, {
     summary: "Cancel a pending delivery; a replay to this subscription sends it all the same",
     ...pending,
-    handle: (ask) => cancel(deps, ask),
+    handle: (ask) => act(deps, "cancel", ask),
   }),
   operation("POST /api-keys/{keyId}/deliveries", {
     summary: "Replay, try or cancel deliveries that were selected, and report the result of each",
@@ -113,8 +111,8 @@ export const actionOperations = (deps: ResourceDeps): readonly AnyOperation[] =>
           tried,
           refused,
         } = action === "replay"
-          ? await replaySelected(deps, keyId, one, actor)
-          : await changePending(deps, action === "cancel" ? cancel : tryNow, keyId, one, actor, left);
+          ? await replaySelected(deps, { ...one, keyId, actor })
+          : await changePending(deps, action, { ...one, keyId, actor }, left);
         left -= tried;
         results.push({
           ...one,
@@ -137,16 +135,21 @@ interface Done {
   readonly refused: Problem | undefined;
 }
 
-async function replaySelected(deps: ResourceDeps, keyId: string, one: Entry, actor: Actor): Promise<Done> {
-  const { replay, clock } = deps;
-  const { eventId, subscriptionId } = one;
+/** An entry of a request by somebody. */
+type Selected = Omit<One, "subscriptionId"> & { readonly subscriptionId?: string | undefined };
+
+async function replaySelected(deps: ResourceDeps, one: Selected): Promise<Done> {
+  const { keyId, eventId, subscriptionId, actor } = one;
   let deliveries = 0;
   const refused = await refusalOf(async () => {
-    const { found } = await idsOf(deps, keyId, one, "failed", MOST_DELIVERIES);
+    const { found } = await idsOf(deps, one, "failed", MOST_DELIVERIES);
     refuseResting(deps, found);
     const line = { action: "event.replayed", target: eventId, detail: subscriptionId } as const;
-    const also = [auditChange(keyId, actor, clock, line)];
-    deliveries = await replay.event(keyId, eventId, { ...(subscriptionId !== undefined && { subscriptionId }), also });
+    const also = [auditChange(keyId, actor, deps.clock, line)];
+    deliveries = await deps.replay.event(keyId, eventId, {
+      ...(subscriptionId !== undefined && { subscriptionId }),
+      also,
+    });
     await probe(deps, found);
   });
   return { deliveries, more: false, tried: 0, refused };
@@ -154,18 +157,16 @@ async function replaySelected(deps: ResourceDeps, keyId: string, one: Entry, act
 
 async function changePending(
   deps: ResourceDeps,
-  change: typeof cancel,
-  keyId: string,
-  one: Entry,
-  actor: Actor,
+  action: keyof typeof ACTIONS,
+  one: Selected,
   most: number,
 ): Promise<Done> {
-  const { found, more } = await idsOf(deps, keyId, one, "pending", most);
+  const { found, more } = await idsOf(deps, one, "pending", most);
   let deliveries = 0;
   let refused: Problem | undefined;
   if (found.length === 0 && !more) refused = new Problem("NOT_PENDING", "No delivery of it is pending.");
   for (const subscriptionId of found) {
-    const no = await refusalOf(() => change(deps, { keyId, eventId: one.eventId, subscriptionId, actor }));
+    const no = await refusalOf(() => act(deps, action, { ...one, subscriptionId }));
     if (no === undefined) deliveries++;
     refused ??= no;
   }
@@ -183,11 +184,10 @@ async function refusalOf(act: () => Promise<void>): Promise<Problem | undefined>
   }
 }
 
-/** The subscriptions whose deliveries of an event have a status, as many as one request may change. */
+/** Returns the subscriptions whose deliveries of an event have a status, as many as one request may change. */
 async function idsOf(
   { history }: ResourceDeps,
-  keyId: string,
-  { eventId, subscriptionId: only }: Entry,
+  { keyId, eventId, subscriptionId: only }: Selected,
   wanted: "failed" | "pending",
   most: number,
 ): Promise<{ readonly found: readonly string[]; readonly more: boolean }> {

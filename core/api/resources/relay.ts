@@ -4,6 +4,7 @@
  */
 import { once } from "node:events";
 import { z } from "zod";
+import { within } from "../../lib/within.ts";
 import { canTap, backupLines, endedLine } from "../../maintenance/backup.ts";
 import { Problem } from "../../model/problem.ts";
 import { WHOLE_RELAY } from "../../model/schema.ts";
@@ -115,14 +116,5 @@ class Stalled extends Error {}
 
 /** Waits until the client has taken what was written. @throws Stalled when it does not */
 async function drained(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
-  const over = new AbortController();
-  const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {
-    throw new Stalled("the client takes nothing");
-  });
-  try {
-    await Promise.race([once(res, "drain", { signal: AbortSignal.any([signal, over.signal]) }), late]);
-  } finally {
-    over.abort();
-    late.catch(() => undefined);
-  }
+  if (!(await within(clock, STALLED_MS, once(res, "drain", { signal })))) throw new Stalled("the client takes nothing");
 }
