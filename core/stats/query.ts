@@ -66,7 +66,7 @@ export interface SubscriptionStats extends Sums {
   readonly last?: Delivery;
 }
 
-export interface KeyStats extends Chart {
+interface KeyStats extends Chart {
   /** At most `MOST_GLANCES`: those with the most to tell, in the order of their creation. */
   readonly subscriptions: readonly SubscriptionStats[];
   /** How many more there are. */

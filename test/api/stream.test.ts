@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { docsRoutes } from "../../core/api/reference/page.ts";
-import type { Feed, FeedLine } from "../../core/api/resources/live-feed.ts";
+import type { Feed, FeedLine } from "../../core/api/resources/deps.ts";
 import { serve, tokenAuth } from "./serve.ts";
 import { testClock } from "../support/clock.ts";
 

@@ -17,9 +17,9 @@ import type { EventErasure } from "../../retention/erase-event.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
 import type { createStatsQuery } from "../../stats/query.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { Call } from "../http/call.ts";
+import type { PortalLinks } from "../portal/links.ts";
 import type { Cursors } from "./lists.ts";
-import type { Feed } from "./live-feed.ts";
-import type { PortalOffer } from "./portal-links.ts";
 
 export interface OperationsDeps {
   readonly storage: Storage;
@@ -68,6 +68,26 @@ export interface OperationsDeps {
   }>;
   /** Without it there are no links to the portal. */
   readonly portal?: PortalOffer | undefined;
+}
+
+/** One message. `data` becomes one line of JSON. */
+export interface FeedLine {
+  readonly event: "event" | "attempt" | "subscription" | "again";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Feed {
+  /**
+   * Reports what happens on a key from now on. Returns a function that ends it.
+   * @param since epoch ms: begins with `again` when something may have happened from then to now
+   */
+  listen(keyId: string, tell: (message: FeedLine) => void, since?: number): () => void;
+}
+
+export interface PortalOffer {
+  readonly links: Pick<PortalLinks, "mint" | "revoke">;
+  /** Returns the address of the portal's page, for a link that this request asks for. */
+  readonly pageUrl: (call: Call) => string;
 }
 
 type TestEvent = ReturnType<typeof createTestEvent>;

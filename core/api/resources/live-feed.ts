@@ -6,24 +6,10 @@ import type { Principal } from "../../ports/auth.ts";
 import type { Call } from "../http/call.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { owns } from "../http/stations.ts";
-import type { ResourceDeps } from "./deps.ts";
+import type { FeedLine, ResourceDeps } from "./deps.ts";
 import { moment, note } from "./fields.ts";
 
 const operation = operationsOf("Figures");
-
-/** One message. `data` becomes one line of JSON. */
-export interface FeedLine {
-  readonly event: "event" | "attempt" | "subscription" | "again";
-  readonly data: Readonly<Record<string, unknown>>;
-}
-
-export interface Feed {
-  /**
-   * Reports what happens on a key from now on. Returns a function that ends it.
-   * @param since epoch ms: begins with `again` when something may have happened from then to now
-   */
-  listen(keyId: string, tell: (message: FeedLine) => void, since?: number): () => void;
-}
 
 /** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
 const BEAT_MS = 15_000;

@@ -1,9 +1,8 @@
 /** Makes links to the portal of a key, for the customer who owns the key, and ends them. */
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
-import type { Call } from "../http/call.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
-import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";
+import { LONGEST_LINK_MS } from "../portal/links.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { note } from "./fields.ts";
 
@@ -33,12 +32,6 @@ const made = z
     expiresAt: z.iso.datetime(),
   })
   .meta({ id: "PortalLink" });
-
-export interface PortalOffer {
-  readonly links: Pick<PortalLinks, "mint" | "revoke">;
-  /** Returns the address of the portal's page, for a link that this request asks for. */
-  readonly pageUrl: (call: Call) => string;
-}
 
 export function portalOperations({ portal }: ResourceDeps): readonly AnyOperation[] {
   if (portal === undefined) return [];
