@@ -1,4 +1,3 @@
-import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
@@ -8,29 +7,10 @@ import { defaultRows } from "../../config/limits.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
-import { dice, invent, misfits } from "./schema.ts";
-import type { Schema } from "./schema.ts";
+import { type Described, type Document, unpromised, walker } from "./walk.ts";
 import { CHECK_TOKEN } from "../support/gateway.ts";
 import { startThrough } from "./through.ts";
 import type { Through } from "./through.ts";
-
-interface Described {
-  readonly security?: readonly Readonly<Record<string, unknown>>[];
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
-  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema?: Schema }> };
-  readonly responses: Record<
-    string,
-    { readonly description: string; readonly content?: Record<string, { readonly schema?: Schema }> }
-  >;
-}
-interface Document {
-  readonly openapi: string;
-  readonly paths: Record<string, Record<string, Described>>;
-  readonly components: {
-    readonly schemas: Record<string, Schema>;
-    readonly securitySchemes: Record<string, Schema>;
-  };
-}
 
 let api: Served;
 let document: Document;
@@ -61,32 +41,9 @@ afterAll(async () => {
 });
 
 const TOKENS = { publish: PUBLISH_TOKEN, check: CHECK_TOKEN, bearer: "all+mfa" };
-/** As a header can say it. */
-const visible = (value: unknown): string =>
-  (typeof value === "string" ? value : JSON.stringify(value)).replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 500);
-
 /** The Bearer token that an operation asks for. */
 const bearerOf = ({ security }: Described): "publish" | "check" | "bearer" =>
   security?.some((one) => "publish" in one) ? "publish" : security?.some((one) => "check" in one) ? "check" : "bearer";
-
-/** Nothing when the answer is one that the document promises for this operation. */
-function unpromised(method: string, path: string, got: Got): readonly string[] {
-  const described = document.paths[path]?.[method.toLowerCase()];
-  const response = described?.responses[String(got.status)] ?? described?.responses["default"];
-  const { code } = got.json;
-  if (response === undefined) return [`${method} ${path} answers ${got.status} ${code ?? ""}`];
-  const named = code === undefined || "*/*" in (response.content ?? {}) || response.description.includes(`\`${code}\``);
-  if (!named) return [`${method} ${path} answers ${got.status} ${code}, which its ${got.status} does not name`];
-  if (response.content === undefined) return got.text === "" ? [] : ["has a body"];
-  const type = got.headers["content-type"] ?? "";
-  if (response.content[type] === undefined && "*/*" in response.content) return [];
-  const schema = response.content[type]?.schema;
-  if (schema === undefined) return [`${method} ${path} ${got.status} answers with ${type}`];
-  if (got.text === "") return [];
-  return misfits(schema, got.json, document.components.schemas).map(
-    (wrong) => `${method} ${path} ${got.status} ${wrong}`,
-  );
-}
 
 describe("the document", () => {
   it("is served, and is OpenAPI 3.1", async () => {
@@ -187,13 +144,13 @@ describe("every operation", () => {
         await api.ask(method, place(path), { token, headers: { accept: "text/nothing" } }),
       ];
       for (const got of asked) {
-        wrong.push(...unpromised(method, path, got));
+        wrong.push(...unpromised(document, method, path, got));
         seen.add(`${method} ${got.status}`);
       }
       // The upstream decides what passes the gateway.
       if (!path.startsWith("/v1/")) expect(asked[0]?.status, `${method} ${path} ${asked[0]?.text}`).toBeLessThan(410);
     }
-    wrong.push(...unpromised("POST", "/api-keys/{keyId}/webhooks", made));
+    wrong.push(...unpromised(document, "POST", "/api-keys/{keyId}/webhooks", made));
     expect(wrong).toEqual([]);
     expect([...seen]).toEqual(expect.arrayContaining(["GET 200", "POST 201", "POST 202", "DELETE 204", "GET 404"]));
   });
@@ -222,7 +179,7 @@ describe("the refusals that are hard to come by", () => {
     for (const [path, body] of Object.entries(asked)) {
       const got = await api.ask("POST", `${hooks}/${id}${path}`, { body, token: "all+mfa" });
       expect([path, got.status, got.json.code]).toEqual([path, 409, "CONFLICT"]);
-      expect(unpromised("POST", `/api-keys/{keyId}/webhooks/{subscriptionId}${path}`, got)).toEqual([]);
+      expect(unpromised(document, "POST", `/api-keys/{keyId}/webhooks/{subscriptionId}${path}`, got)).toEqual([]);
     }
   });
 });
@@ -235,107 +192,43 @@ describe("a random walk", () => {
     `of ${STEPS} requests made from the document meets no 5xx and no answer beyond it`,
     { timeout: 240_000 },
     async () => {
-      const random = dice(20_261_120);
-      const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-      const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+      const known = {
+        ...{ keyId: ["key_1", "key_2"], slug: ["abc", "d-e"], id: ["7"] },
+        path: ["v1/qr", "v1/qr/abc", "v1/links/create", "docs"],
+      };
+      const odd = ["..", "%00", "sub_", "a".repeat(300), "%F0%9F%92%A5", "evt_0", "-", "__proto__", "toString"];
+      const { random, pick, text, request, remember } = walker(document, 20_261_120, known, odd);
       const all = Object.entries(document.paths)
         .flatMap(([path, item]) => Object.entries(item).map(([method, described]) => ({ path, method, described })))
         .filter(({ path }) => !path.endsWith("/stream") && path !== "/relay/backup");
       // The gateway has more operations than all the rest, and most of them are alike.
-      const [passed, ours] = [true, false].map((is) => all.filter(({ path }) => path.startsWith("/v1/") === is)) as [
-        typeof all,
-        typeof all,
-      ];
-      const known: Record<string, string[]> = { keyId: ["key_1", "key_2"], subscriptionId: [], eventId: [] };
-      Object.assign(known, {
-        slug: ["abc", "d-e"],
-        id: ["7"],
-        path: ["v1/qr", "v1/qr/abc", "v1/links/create", "docs"],
-      });
-      const oddities = ["..", "%00", "sub_", "a".repeat(300), "%F0%9F%92%A5", "evt_0", "-", "__proto__", "toString"];
+      const passed = all.filter(({ path }) => path.startsWith("/v1/"));
+      const ours = all.filter(({ path }) => !path.startsWith("/v1/"));
       const wrong: string[] = [];
-      const statuses = new Map<number, number>();
-
-      for (let step = 0; step < STEPS; step++) {
+      const statuses = new Set<number>();
+      for (let step = 0; step < STEPS && wrong.length === 0; step++) {
         const { path, method, described } = pick(random() < 0.25 ? passed : ours);
-        let target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-          const ids = known[name] ?? [];
-          if (ids.length === 0 || random() > 0.85) return pick(oddities);
-          return name === "path" ? pick(ids) : encodeURIComponent(pick(ids));
-        });
-        // Only this one answers 403, and only when it is asked to.
-        const asked = path === "/limits/check" ? 0.9 : 0.3;
-        const query = described.parameters.filter((one) => one.in === "query" && random() < asked);
-        if (query.length > 0) {
-          const pairs = query.map(({ name, schema }) => {
-            const value = invent(schema, document.components.schemas, random);
-            const text = typeof value === "string" ? value : JSON.stringify(value);
-            return `${name}=${encodeURIComponent(text.toWellFormed())}`;
-          });
-          target += `?${pairs.join("&")}`;
-        }
-        const content =
-          described.requestBody?.content["application/json"]?.schema ??
-          (described.requestBody !== undefined && random() < 0.7 ? {} : undefined);
-        const body =
-          content === undefined ? undefined : JSON.stringify(invent(content, document.components.schemas, random));
+        // Only `/limits/check` answers 403, and only when it is asked to.
+        const { target, body } = request(path, described, path === "/limits/check" ? 0.9 : 0.3);
         const bearer = bearerOf(described);
-        const token =
-          bearer === "bearer" || (bearer === "check" && random() < 0.1)
-            ? pick(["all+mfa", "all+mfa", "all", "key_1"])
-            : TOKENS[bearer];
-        const headers: Record<string, string> = { authorization: `Bearer ${token}` };
+        const any = bearer === "bearer" || (bearer === "check" && random() < 0.1);
+        const token = any ? pick(["all+mfa", "all+mfa", "all", "key_1"]) : TOKENS[bearer];
+        const headers: Record<string, string> = {};
         for (const { name, schema } of described.parameters.filter((one) => one.in === "header"))
-          if (random() < 0.4) headers[name] = visible(invent(schema, document.components.schemas, random));
+          if (random() < 0.4)
+            headers[name] = text(schema)
+              .replaceAll(/[^\x20-\x7e]/g, "?")
+              .slice(0, 500);
         if (path.startsWith("/v1/")) headers["x-client-key"] = pick(["a", "b", "c", "d"]);
-        const got = await ask(agent, method.toUpperCase(), target, headers, body);
-        statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+        const got = await api.ask(method.toUpperCase(), target, { token, headers, body });
+        statuses.add(got.status);
         if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
         // A segment that is none leads to another path, or to none.
-        if (got.status !== 404) wrong.push(...unpromised(method.toUpperCase(), path, got));
-        remember(known, got);
-        if (wrong.length > 0) break;
+        if (got.status !== 404) wrong.push(...unpromised(document, method.toUpperCase(), path, got));
+        remember(got);
       }
-      agent.destroy();
       expect(wrong).toEqual([]);
-      for (const status of [200, 201, 202, 204, 400, 401, 403, 404, 418, 429])
-        expect([...statuses.keys()]).toContain(status);
+      expect([...statuses]).toEqual(expect.arrayContaining([200, 201, 202, 204, 400, 401, 403, 404, 418, 429]));
     },
   );
-
-  function remember(known: Record<string, string[]>, got: Got): void {
-    const { data } = got.json as { data?: unknown };
-    for (const one of (Array.isArray(data) ? data : [data]) as ({ id?: string } | undefined)[]) {
-      const list = one?.id?.startsWith("sub_") ? "subscriptionId" : one?.id?.startsWith("evt_") ? "eventId" : undefined;
-      if (list !== undefined && one?.id !== undefined && !known[list]?.includes(one.id)) known[list]?.unshift(one.id);
-      if (list !== undefined) known[list]?.splice(20);
-    }
-  }
-
-  function ask(
-    agent: Agent,
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: string,
-  ): Promise<Got> {
-    if (body !== undefined) {
-      headers["content-type"] = "application/json";
-      // Node's client announces no body for DELETE by itself.
-      headers["content-length"] = String(Buffer.byteLength(body));
-    }
-    return new Promise((resolve, reject) => {
-      const req = request({ port: api.port, method, path, headers, agent }, (res) => {
-        let text = "";
-        res.setEncoding("utf8");
-        res.on("data", (chunk: string) => (text += chunk));
-        res.on("end", () => {
-          const json = (text.startsWith("{") ? JSON.parse(text) : {}) as Got["json"];
-          resolve({ status: res.statusCode ?? 0, headers: res.headers, text, json });
-        });
-      });
-      req.on("error", reject);
-      req.end(body);
-    });
-  }
 });

@@ -3,21 +3,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
-import { dice, invent, misfits } from "../api/schema.ts";
-import type { Schema } from "../api/schema.ts";
+import { type Described, type Document, unpromised, walker } from "../api/walk.ts";
 import { CHECK_TOKEN, startUpstream, type Upstream } from "../support/gateway.ts";
-import { startRelay, TEST_KEYS, type Answered, type TestRelay } from "../support/relay.ts";
-
-interface Described {
-  readonly security?: readonly unknown[];
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
-  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
-  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
-}
-interface Document {
-  readonly paths: Record<string, Record<string, Described>>;
-  readonly components: { readonly schemas: Record<string, Schema> };
-}
+import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
 
 /** More of it: `RELAY_WALK=20000`. */
 const STEPS = Number(process.env["RELAY_WALK"] ?? 1_500);
@@ -53,22 +41,6 @@ const streams = ({ responses }: Described): boolean => {
   return types.length > 0 && !types.some((type) => /[/+]json$/.test(type));
 };
 
-/** What the answer has that the document does not promise. */
-function unpromised(method: string, path: string, got: Answered): readonly string[] {
-  const described = document.paths[path]?.[method];
-  const response = described?.responses[String(got.status)] ?? described?.responses["default"];
-  const head = `${method} ${path} ${got.status}`;
-  if (response === undefined) return [`${head} ${got.text.slice(0, 200)}`];
-  if (response.content === undefined) return got.text === "" ? [] : [`${head} has a body`];
-  const type = String(got.headers["content-type"]).split(";")[0] as string;
-  // What the upstream says is its own business.
-  if ("*/*" in response.content && response.content[type] === undefined) return [];
-  const schema = response.content[type]?.schema;
-  if (schema === undefined) return [`${head} answers with ${type}`];
-  if (type === "text/event-stream") return [];
-  return misfits(schema, got.json, document.components.schemas).map((wrong) => `${head} ${wrong}`);
-}
-
 describe("every route of the document", () => {
   it("has a description of its own, accounts among them", () => {
     const vague = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -95,7 +67,7 @@ describe("every route of the document", () => {
       headers = {},
     ) => {
       const got = await relay.call(method.toUpperCase(), real, { token, headers, ...(body !== undefined && { body }) });
-      wrong.push(...unpromised(method, path, got));
+      wrong.push(...unpromised(document, method, path, got));
       expect([method, path, got.status < 300 || got.status === 401]).toEqual([method, path, true]);
       return got;
     };
@@ -121,8 +93,13 @@ describe("every route of the document", () => {
 
 describe("a random walk", () => {
   it(`of ${STEPS} requests`, { timeout: 240_000 }, async () => {
-    const random = dice(20_261_121);
-    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+    const known = {
+      ...{ keyId: ["key_1", "key_2"], username: ["alice", "bob"] },
+      ...{ subscriptionId: ["sub_x"], eventId: ["evt_x"] },
+    };
+    // No dot segments: the client itself would fold them.
+    const odd = ["%00", "a".repeat(300), "%F0%9F%92%A5", "__proto__", "constructor", "-", "%2F", "%"];
+    const { random, pick, request, remember } = walker(document, 20_261_121, known, odd);
     const tokens = [
       await relay.token({ mfa: true }),
       await relay.token(),
@@ -138,54 +115,21 @@ describe("a random walk", () => {
     // The gateway has as many operations as all the rest, and they are alike.
     const passed = all.filter(({ path }) => path.startsWith("/v1/"));
     const own = all.filter(({ path }) => !path.startsWith("/v1/"));
-    const known: Record<string, string[]> = {
-      keyId: ["key_1", "key_2"],
-      username: ["alice", "bob"],
-      subscriptionId: ["sub_x"],
-      eventId: ["evt_x"],
-    };
-    // No dot segments: the client itself would fold them.
-    const odd = ["%00", "a".repeat(300), "%F0%9F%92%A5", "__proto__", "constructor", "-", "%2F", "%"];
     const wrong: string[] = [];
     const statuses = new Map<number, number>();
     for (let at = 0; at < STEPS && wrong.length === 0; at++) {
       const { path, method, described } = pick(random() < 0.2 ? passed : own);
       // Passwords take their time: fewer of those.
       if (slow.some((one) => path === one) && method === "post" && random() > 0.03) continue;
-      let target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-        random() < 0.85 ? encodeURIComponent(pick(known[name] ?? odd)) : pick(odd),
-      );
-      const query = described.parameters.filter((one) => one.in === "query" && random() < 0.3);
-      if (query.length > 0) {
-        const value = ({ schema }: { schema: Schema }): string => {
-          const made = invent(schema, document.components.schemas, random);
-          return encodeURIComponent((typeof made === "string" ? made : JSON.stringify(made)).toWellFormed());
-        };
-        target += `?${query.map((one) => `${one.name}=${value(one)}`).join("&")}`;
-      }
-      const schema = described.requestBody?.content["application/json"]?.schema;
-      const body =
-        schema &&
-        JSON.stringify(
-          random() < 0.9 ? invent(schema, document.components.schemas, random) : pick([null, [], 1, {}, "x"]),
-        );
+      const { target, body } = request(path, described);
       const token =
         path === "/events" ? TEST_KEYS.publishToken : path.startsWith("/limits/") ? CHECK_TOKEN : pick(tokens);
       const got = await relay.call(method.toUpperCase(), target, { token, ...(body !== undefined && { body }) });
       statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
       if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
-      if (got.status !== 404) wrong.push(...unpromised(method, path, got));
+      if (got.status !== 404) wrong.push(...unpromised(document, method, path, got));
       else if (got.json?.code !== "NOT_FOUND") wrong.push(`${method} ${target} → ${got.text}`);
-      for (const one of [got.json?.data].flat() as ({ id?: unknown } | undefined)[]) {
-        const id = typeof one?.id === "string" ? one.id : "";
-        const list = id.startsWith("sub_")
-          ? known["subscriptionId"]
-          : id.startsWith("evt_")
-            ? known["eventId"]
-            : undefined;
-        list?.unshift(id);
-        list?.splice(20);
-      }
+      remember(got);
     }
     expect(wrong).toEqual([]);
     for (const status of [200, 201, 202, 204, 400, 401, 404]) expect([...statuses.keys()]).toContain(status);
