@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { attemptView } from "../../core/api/resources/attempts.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Served } from "./serve.ts";
@@ -176,4 +177,18 @@ describe("lists over all", () => {
       lastAttempt: { subscriptionId: sub, statusCode: 200, at: expect.any(String) },
     });
   });
+});
+
+const attemptOf = (error: "guard" | "connect", detail: string): unknown =>
+  attemptView(
+    { ordinal: "00000000000000000000000000", subscriptionId: "sub_1" },
+    { cycle: 0, number: 1, startedAt: 0, durationMs: 1, error, detail },
+  );
+
+it("an attempt names the rule of the guard that refused it, and no address of an inner network", () => {
+  expect(attemptOf("guard", "the host is not on the public internet")).toMatchObject({
+    error: "guard",
+    detail: "the host is not on the public internet",
+  });
+  expect(JSON.stringify(attemptOf("connect", "connect ECONNREFUSED 10.0.0.7:443"))).not.toContain("10.0.0.7");
 });

@@ -287,11 +287,19 @@ describe("a fault", () => {
 
   it("of one part makes the relay not ready, and says which", async () => {
     const parts = { storage: { ready: true }, auth: { ready: false, state: "no keys yet" } };
-    const other = await serve({ parts: () => parts });
+    await using other = await serve({ parts: () => parts });
     const got = await other.ask("GET", "/readyz", { token: false });
     expect([got.status, got.json.data]).toEqual([503, { status: "not ready", parts }]);
     expect((await other.ask("GET", "/healthz", { token: false })).status).toBe(200);
-    await other[Symbol.asyncDispose]();
+  });
+
+  it("of a part that the relay serves without names no address of another system", async () => {
+    const state = "connect ECONNREFUSED 10.0.0.5:5672";
+    const parts = { "source:amqp": { ready: false, state, required: false }, "source:nats": { ready: true } };
+    await using other = await serve({ parts: () => parts });
+    const { status, json } = await other.ask("GET", "/readyz", { token: false });
+    const shown = { ...parts, "source:amqp": { ...parts["source:amqp"], state: "connect ECONNREFUSED …" } };
+    expect([status, json.data]).toEqual([200, { status: "degraded", parts: shown }]);
   });
 });
 

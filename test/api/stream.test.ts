@@ -5,6 +5,8 @@ import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { docsRoutes } from "../../core/api/reference/page.ts";
 import type { Feed, FeedLine } from "../../core/api/resources/deps.ts";
+import type { Principal, Refusal } from "../../core/ports/auth.ts";
+import { createStreamPlaces } from "../../core/api/resources/live-feed.ts";
 import { serve, tokenAuth } from "./serve.ts";
 import { testClock } from "../support/clock.ts";
 
@@ -95,50 +97,26 @@ describe("the stream of a key", () => {
     expect(socket?.listenerCount("draining")).toBe(0);
   });
 
-  it("ends with the token", async () => {
+  it.each<readonly [string, beats: number, later: (found: Principal) => Principal | Refusal]>([
+    ["with the token", 241, (found) => found],
+    ["soon after the session was revoked", 1, () => ({ refused: "logged out" })],
+    ["soon after its caller has lost the key", 1, (found) => ({ ...found, keys: ["key_2"] })],
+  ])("ends %s", async (_, beats, later) => {
     const told = feed();
-    await using api = await serve({ more: { feed: told } });
-    const stream = await open(api.port, TARGET);
-    await stream.until("hello");
-    await api.path.clock.advance(15_000);
-    await stream.until("beat");
-    for (let i = 0; i < 240; i++) await api.path.clock.advance(15_000);
-    await stream.ended;
-    expect(told.listening()).toBe(0);
-  });
-
-  it("ends soon after the session was revoked", async () => {
-    const told = feed();
-    const clock = testClock();
-    let revoked = false;
-    const auth = tokenAuth(clock.now);
+    const auth = tokenAuth(testClock().now);
     const { authenticate } = auth;
-    auth.authenticate = async (request) => (revoked ? { refused: "logged out" } : authenticate(request));
-    await using api = await serve({ more: { feed: told }, auth });
-    const stream = await open(api.port, TARGET);
-    await stream.until("hello");
-    revoked = true;
-    await api.path.clock.advance(15_000);
-    await stream.ended;
-    expect(told.listening()).toBe(0);
-  });
-
-  it("ends soon after its caller has lost the key", async () => {
-    const told = feed();
-    const clock = testClock();
-    const auth = tokenAuth(clock.now);
-    const { authenticate } = auth;
-    let keys = ["key_1"];
+    let begun = false;
     auth.authenticate = async (request) => {
       const found = await authenticate(request);
-      return "refused" in found ? found : { ...found, keys };
+      return begun && !("refused" in found) ? later(found) : found;
     };
     await using api = await serve({ more: { feed: told }, auth });
     const stream = await open(api.port, TARGET);
     await stream.until("hello");
-    keys = ["key_2"];
-    await api.path.clock.advance(15_000);
+    begun = true;
+    for (let i = 0; i < beats; i++) await api.path.clock.advance(15_000);
     await stream.ended;
+    expect(stream.text().includes("beat")).toBe(beats > 1);
     expect(told.listening()).toBe(0);
   });
 
@@ -221,6 +199,43 @@ describe("the stream of a key", () => {
     await stream.ended;
     await api[Symbol.asyncDispose]();
     expect(told.listening()).toBe(0);
+  });
+});
+
+describe("the places for streams", () => {
+  const holder = (n: number, key = `key_${n}`) => ({ sub: `portal:${n}`, portal: `lnk_${n}`, keys: [key] });
+  const operator = (n: number) => ({ sub: `operator ${n}`, keys: "*" as const });
+
+  it("leave a hundred to operators, however many holders of portal links there are", () => {
+    const places = createStreamPlaces();
+    for (let n = 0; n < 400; n++) places.take(holder(n));
+    expect(() => places.take(holder(400))).toThrow("come back later");
+    const taken = Array.from({ length: 100 }, (_, n) => places.take(operator(n)));
+    expect(() => places.take(operator(100))).toThrow("come back later");
+    for (const leave of taken) leave();
+    expect(() => places.take(holder(400))).toThrow("come back later");
+    places.take(operator(0));
+  });
+
+  it("are twenty for one caller, by whichever link or token, who gives each back", () => {
+    const places = createStreamPlaces();
+    const taken = Array.from({ length: 20 }, () => places.take(holder(1)));
+    expect(() => places.take(holder(1))).toThrow("20 streams");
+    taken[0]?.();
+    places.take(holder(1));
+    places.take(holder(2));
+  });
+
+  it("are a hundred for one customer, however many links to the portal of their key there are", () => {
+    const places = createStreamPlaces();
+    const taken = Array.from({ length: 100 }, (_, n) => places.take(holder(n, "key_1")));
+    expect(() => places.take(holder(100, "key_1"))).toThrow("100 streams");
+    places.take(holder(101, "key_2"));
+    // Those who manage the key are not its customers.
+    places.take({ ...operator(1), keys: ["key_1"] });
+    taken[0]?.();
+    places.take(holder(100, "key_1"));
+    expect(() => places.take(holder(102, "key_1"))).toThrow("100 streams");
   });
 });
 
