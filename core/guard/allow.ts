@@ -4,18 +4,6 @@ import { type Address, type AddressRange, inRange, parseRange } from "./ip-addre
 
 type Ports = number | "any";
 
-/** Judges targets by the entries. */
-interface Allowed {
-  /** Returns true when a CIDR or address entry opens this address at this port, whatever name led to it. */
-  address(address: Address, port: number): boolean;
-  /** Returns true when a host entry names exactly this host at this port. */
-  host(hostname: string, port: number): boolean;
-  /** Returns true when a host entry names this host at some port: its name rules are lifted then, and the hosts file may answer. */
-  named(hostname: string): boolean;
-  /** Returns true when some CIDR or address entry opens anything at this port. */
-  somewhere(port: number): boolean;
-}
-
 type Entry =
   | { readonly kind: "range"; readonly range: AddressRange; readonly ports: Ports }
   | { readonly kind: "host"; readonly host: string; readonly ports: Ports };
@@ -30,8 +18,8 @@ export const checkAllow = (entries: readonly string[]): FieldError[] =>
     return typeof parsed === "string" ? [{ path: `guard.allow[${index}]`, message: parsed }] : [];
   });
 
-/** @throws Error for an entry that cannot be read; `checkAllow` finds these beforehand */
-export const readAllow = (entries: readonly string[]): Allowed => {
+/** Judges targets by the entries. @throws Error for an entry that cannot be read; `checkAllow` finds these beforehand */
+export const readAllow = (entries: readonly string[]) => {
   const read = entries.map((entry) => {
     const parsed = parseEntry(entry);
     if (typeof parsed === "string") throw new Error(`guard.allow: ${JSON.stringify(entry)}: ${parsed}`);
@@ -40,10 +28,16 @@ export const readAllow = (entries: readonly string[]): Allowed => {
   const ranges = read.filter((entry) => entry.kind === "range");
   const hosts = read.filter((entry) => entry.kind === "host");
   return {
-    address: (address, port) => ranges.some((entry) => opens(entry.ports, port) && inRange(address, entry.range)),
-    host: (hostname, port) => hosts.some((entry) => entry.host === hostname && opens(entry.ports, port)),
-    named: (hostname) => hosts.some((entry) => entry.host === hostname),
-    somewhere: (port) => ranges.some((entry) => opens(entry.ports, port)),
+    /** Returns true when a CIDR or address entry opens this address at this port, whatever name led to it. */
+    address: (address: Address, port: number): boolean =>
+      ranges.some((entry) => opens(entry.ports, port) && inRange(address, entry.range)),
+    /** Returns true when a host entry names exactly this host at this port. */
+    host: (hostname: string, port: number): boolean =>
+      hosts.some((entry) => entry.host === hostname && opens(entry.ports, port)),
+    /** Returns true when a host entry names this host at some port: then its name rules are lifted, and the hosts file may answer. */
+    named: (hostname: string): boolean => hosts.some((entry) => entry.host === hostname),
+    /** Returns true when some CIDR or address entry opens anything at this port. */
+    somewhere: (port: number): boolean => ranges.some((entry) => opens(entry.ports, port)),
   };
 };
 

@@ -2,31 +2,23 @@
 import { connect as connectTcp } from "node:net";
 import { underDeadline } from "../lib/within.ts";
 import { ConnectError } from "../model/errors.ts";
-import type { Clock } from "../ports/clock.ts";
 import type { Connect } from "../ports/plugin.ts";
 import { connector } from "./connect.ts";
 import type { Dial } from "./dial.ts";
 import { abortable, dnsResolver, hostsFile, type Resolve } from "./resolve.ts";
-import { type GuardReason, literalOf, makeRules } from "./rules.ts";
+import { type GuardReason, literalOf, makeRules, type RulesOptions } from "./rules.ts";
 import { trust } from "./trust.ts";
 import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
 
-export interface GuardOptions {
-  /** `guard.allow` of the config. */
-  readonly allow: readonly string[];
-  /** Ports that may be called on public addresses. */
-  readonly ports: readonly number[];
+export interface GuardOptions extends RulesOptions {
   /** PEM certificates, trusted in addition to the system's. */
   readonly ca?: string;
   /** Replaces DNS and the hosts file. */
   readonly resolver?: Resolve;
-  /** Replaces the addresses of this machine's interfaces. */
-  readonly ownAddresses?: () => readonly string[];
   /** Replaces the kernel's TCP. */
   readonly dial?: Dial;
-  readonly clock: Clock;
 }
 
 export interface Guard {

@@ -9,25 +9,21 @@ import { hostname as checkName } from "./host-names.ts";
 
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
 
-export interface Rules {
-  /** Checks the text of a URL, without the network. */
-  text(url: unknown, of?: SchemeOf): ReadUrl | RefusedUrl<GuardReason>;
-  /** Checks a target of the connector by the same rules, as far as host and port go. */
-  target(hostname: string, port: number): RefusedUrl<GuardReason> | undefined;
-  /** Checks every address of a host: one bad address refuses them all. */
-  addresses(hostname: string, port: number, found: readonly string[]): RefusedUrl<GuardReason> | undefined;
-  /** Returns true when the operator named this host, so that the hosts file may answer. */
-  named(hostname: string): boolean;
-}
-
-interface RulesOptions {
+export interface RulesOptions {
+  /** `guard.allow` of the config. */
   readonly allow: readonly string[];
+  /** Ports that may be called on public addresses. */
   readonly ports: readonly number[];
+  /** Replaces the addresses of this machine's interfaces. */
   readonly ownAddresses?: () => readonly string[];
   readonly clock: Clock;
 }
 
-export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): Rules => {
+export type Rules = ReturnType<typeof makeRules>;
+type Refused = RefusedUrl<GuardReason> | undefined;
+
+/** @throws Error when `allow` cannot be read */
+export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions) => {
   const allowed = readAllow(allow);
   const open = new Set(ports);
   const own = remembered(ownAddresses ?? machineAddresses, clock);
@@ -42,7 +38,8 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
     if (own().some((mine) => sameAddress(mine, address))) return "SELF_CONNECTION";
     return open.has(port) ? undefined : "URL_PORT";
   };
-  const addresses: Rules["addresses"] = (hostname, port, found) => {
+  /** Checks every address of a host: one bad address refuses them all. */
+  const addresses = (hostname: string, port: number, found: readonly string[]): Refused => {
     const verdicts = found.map((text) => judge(hostname, port, text));
     const bad = verdicts.find((reason) => reason !== undefined);
     if (bad === undefined) return undefined;
@@ -54,7 +51,7 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
       ...(!sensitive && { allow: `${hostname}:${port}` }),
     };
   };
-  const port = (hostname: string, number: number): RefusedUrl<GuardReason> | undefined => {
+  const port = (hostname: string, number: number): Refused => {
     const literal = literalOf(hostname);
     if (literal !== undefined) return addresses(hostname, number, [literal]);
     // A port that only a CIDR opens is checked together with the addresses.
@@ -62,13 +59,16 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
     return possible ? undefined : { ...refused("URL_PORT", MESSAGES.URL_PORT), allow: `${hostname}:${number}` };
   };
   return {
+    /** Returns true when the operator named this host, so that the hosts file may answer. */
     named: allowed.named,
     addresses,
-    text: (url, of) => {
+    /** Checks the text of a URL, without the network. */
+    text: (url: unknown, of?: SchemeOf): ReadUrl | RefusedUrl<GuardReason> => {
       const read = readUrl(url, allowed.named, of);
       return read.ok ? (port(read.hostname, read.port) ?? read) : read;
     },
-    target: (hostname, number) => {
+    /** Checks a target of the connector by the same rules, as far as host and port go. */
+    target: (hostname: string, number: number): Refused => {
       const wrong = allowed.named(hostname) ? undefined : checkName(hostname);
       return wrong === undefined ? port(hostname, number) : refused(wrong.reason, wrong.message);
     },

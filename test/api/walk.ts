@@ -17,7 +17,7 @@ export interface Document {
 
 interface Answer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly text: string;
   readonly json: unknown;
 }
@@ -34,7 +34,7 @@ export function unpromised(document: Document, method: string, path: string, got
   const { code } = (got.json ?? {}) as { readonly code?: string };
   if (code !== undefined && !anything && !description.includes(`\`${code}\``)) return [`${head} does not name ${code}`];
   if (content === undefined) return got.text === "" ? [] : [`${head} has a body`];
-  const type = String(got.headers["content-type"] ?? "").split(";")[0] as string;
+  const type = String(got.headers["content-type"]).split(";")[0] as string;
   if (anything && content[type] === undefined) return [];
   const schema = content[type]?.schema;
   if (schema === undefined) return [`${head} answers with ${type}`];
