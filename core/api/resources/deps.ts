@@ -1,10 +1,12 @@
 /** The parts of the relay that the operations of the API stand on. */
-import type { createTestEvent } from "../../deliver/test-event.ts";
 import type { AttemptSearch } from "../../history/attempt-search.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
+import type { Attempt } from "../../model/attempt.ts";
 import type { Actor } from "../../model/audit.ts";
+import type { RelayEvent } from "../../model/event.ts";
 import type { EventTypes } from "../../model/event-type.ts";
+import type { Subscription } from "../../model/subscription.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys, Log } from "../../ports/plugin.ts";
@@ -50,8 +52,18 @@ export interface OperationsDeps {
   readonly pausedMs: (subscriptionId: string) => number;
   /** Lets the next attempt to each of them through its circuit breaker: a replay by hand is the probe. */
   readonly probe: (subscriptionIds: readonly string[]) => Promise<void>;
-  readonly ping: TestEvent["send"];
-  readonly preview: TestEvent["preview"];
+  /** Sends `relay:ping`, or the example, once. `away`: the connection that the URL names is not there. */
+  readonly ping: (
+    subscription: Subscription,
+    signal: AbortSignal,
+    example?: { readonly type: string; readonly data: unknown },
+  ) => Promise<{ readonly ordinal: string; readonly attempt: Attempt; readonly away: boolean }>;
+  /** Runs the transform of a subscription where those of deliveries run, within the same limits. */
+  readonly preview: (
+    subscription: Subscription,
+    of: RelayEvent | { readonly type: string; readonly data: unknown },
+    signal: AbortSignal,
+  ) => Promise<{ readonly body: string } | { readonly error: string }>;
   readonly feed: Feed;
   readonly figures: {
     readonly stats: StatsQuery["ofKey"];
@@ -90,7 +102,6 @@ export interface PortalOffer {
   readonly pageUrl: (call: Call) => string;
 }
 
-type TestEvent = ReturnType<typeof createTestEvent>;
 type StatsQuery = ReturnType<typeof createStatsQuery>;
 
 export interface ResourceDeps extends OperationsDeps {
