@@ -19,24 +19,7 @@ import { commitOnce, type PrepareEvent, type Prepared } from "../records/commit-
 import { erasedAt } from "../records/erased-id.ts";
 import { dataFor, listenersOf, together } from "./operational.ts";
 
-export interface Notices {
-  /**
-   * Prepares a notice for a commit of the caller's own. `undefined` when no subscription wants it, or when it is held
-   * back. After a ConflictError prepare it again: another node may have reported meanwhile.
-   * @throws StorageError
-   */
-  prepare(notice: Notice): Promise<Prepared | undefined>;
-  /** Reports a notice in a commit of its own, soon. What cannot be stored is tried again by `flush`. */
-  tell(notice: Notice): void;
-  /** Commits changes, and the notice with them unless it is held back. @throws ConflictError, StorageError */
-  commitWith(changes: readonly Change[], notice: Notice): Promise<void>;
-  /** Reports what was held back and whose hour is over. Never rejects. */
-  flush(): Promise<void>;
-  /** Resolves when what `tell` began is stored. */
-  settled(): Promise<void>;
-}
-
-/** What is remembered of one type about one thing. */
+/** Remembers one type about one thing. */
 interface Kept {
   /** Monotonic ms until which it is held back. */
   quietUntil: number;
@@ -46,7 +29,7 @@ interface Kept {
   latest: Notice | undefined;
 }
 
-/** What storage says of the last report to one listener. */
+/** Tells of the last report to one listener, as storage has it. */
 interface Earlier {
   readonly quietMs: number;
   /** Conditions that hold until another node reports. */
@@ -63,33 +46,132 @@ const ROUNDS = 4;
 const nameOf = ({ type, about }: Pick<Notice, "type" | "about">): string => `${type} ${about}`;
 const idOf = ({ type, about }: Notice, hour: number): string => `${type.replaceAll(/[:.]/g, "-")}:${about}:${hour}`;
 
-export function createNotices(deps: {
-  readonly one: PrepareEvent;
+interface NoticesDeps {
+  readonly publisher: { readonly prepare: PrepareEvent };
   readonly storage: Pick<Storage, "commit" | "getMany">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly log: Pick<Log, "warn">;
-}): Notices {
-  const { one, storage, clock, log } = deps;
-  const kept = new Map<string, Kept>();
-  const writes = new Set<Promise<void>>();
-  /** What is being reported in commits of its own. */
-  const telling = new Set<string>();
+}
 
-  function hold(notice: Notice, ms: number): void {
-    const name = nameOf(notice);
-    const now = clock.monotonic();
-    const { quietUntil, heldBack } = kept.get(name) ?? { quietUntil: now, heldBack: 0 };
-    const until = Math.max(quietUntil, now + Math.min(ms, NOTICE_MS));
-    const latest = notice.lasting ? undefined : notice;
-    setNewest(kept, name, { quietUntil: until, heldBack: heldBack + 1, latest }, KEPT);
+export class Notices {
+  readonly #deps: NoticesDeps;
+  readonly #kept = new Map<string, Kept>();
+  readonly #writes = new Set<Promise<void>>();
+  /** Names of those that are being reported in commits of their own. */
+  readonly #reporting = new Set<string>();
+
+  constructor(deps: NoticesDeps) {
+    this.#deps = deps;
   }
 
-  /** How long a listener hears nothing more of it, ms; 0: it may be told, as long as the commit finds the rows as read. */
-  async function earlier(listener: string, notice: Notice, now: number): Promise<Earlier> {
+  /**
+   * Prepares a notice for a commit of the caller's own. `undefined` when no subscription wants it, or when it is held
+   * back. After a ConflictError prepare it again: another node may have reported meanwhile.
+   * @throws StorageError
+   */
+  async prepare(notice: Notice): Promise<Prepared | undefined> {
+    const { publisher, clock } = this.#deps;
+    const { type, keyId, about, ends } = notice;
+    // What the operator's own subscriptions do is reported to nobody: it would never end.
+    if (keyId === OPERATOR_KEY) return undefined;
+    const ended = ends && this.#kept.get(nameOf({ type: ends, about }));
+    if (ended !== undefined) ended.latest = undefined;
+    const known = this.#kept.get(nameOf(notice));
+    const quiet = known === undefined ? 0 : known.quietUntil - clock.monotonic();
+    if (quiet > 0) {
+      this.#hold(notice, quiet);
+      return undefined;
+    }
+    const now = clock.now();
+    const heldBack = known?.heldBack ?? 0;
+    const said = heldBack > 0 ? { ...notice.data, heldBack } : notice.data;
+    const parts: Prepared[] = [];
+    let longest = 0;
+    for (const listener of listenersOf(keyId)) {
+      const id = idOf(notice, Math.floor(now / NOTICE_MS));
+      const part = await publisher.prepare({ keyId: listener, type, data: dataFor(listener, keyId, said), id });
+      if (part === undefined) continue;
+      const { quietMs, asRead } = await this.#earlier(listener, notice, now);
+      if (quietMs === 0) parts.push({ ...part, changes: [...part.changes, ...asRead] });
+      longest = Math.max(longest, quietMs);
+    }
+    const all = together(parts);
+    if (all !== undefined) return { ...all, committed: () => (this.#reported(notice, heldBack), all.committed()) };
+    if (longest > 0) this.#hold(notice, longest);
+    else this.#kept.delete(nameOf(notice));
+    return undefined;
+  }
+
+  /** Reports a notice in a commit of its own, soon. What cannot be stored is tried again by `flush`. */
+  tell(notice: Notice): void {
+    const name = nameOf(notice);
+    const quiet = (this.#kept.get(name)?.quietUntil ?? 0) - this.#deps.clock.monotonic();
+    // Thousands may come before the first of them is stored.
+    const wait = this.#reporting.has(name) ? Math.max(quiet, AGAIN_MS) : quiet;
+    if (wait > 0 && notice.ends === undefined) this.#hold(notice, wait);
+    else void this.#report(notice);
+  }
+
+  /** Commits changes, and the notice with them unless it is held back. @throws ConflictError, StorageError */
+  async commitWith(changes: readonly Change[], notice: Notice): Promise<void> {
+    const { storage } = this.#deps;
+    for (let round = 1; ; round++) {
+      // A notice that cannot be prepared must not keep the caller's changes from being stored.
+      const event =
+        round > ROUNDS
+          ? this.#putOff(notice, "others were first each time")
+          : await this.prepare(notice).catch((error: unknown) => this.#putOff(notice, error));
+      if (event === undefined) return await this.#commitAlone(changes, notice);
+      try {
+        if (await commitOnce(storage, [...changes, ...event.changes])) event.committed();
+        return;
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+      }
+    }
+  }
+
+  /** Reports what was held back and whose hour is over. Never rejects. */
+  async flush(): Promise<void> {
+    const now = this.#deps.clock.monotonic();
+    for (const [name, of] of this.#kept) {
+      if (of.quietUntil > now) continue;
+      const { latest } = of;
+      if (latest === undefined) this.#kept.delete(name);
+      else {
+        // It counts itself when it is held back once more.
+        this.#kept.set(name, { ...of, heldBack: of.heldBack - 1, latest: undefined });
+        await this.#report(latest);
+      }
+    }
+  }
+
+  /** Resolves when what `tell` began is stored. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  #hold(notice: Notice, ms: number): void {
+    const name = nameOf(notice);
+    const now = this.#deps.clock.monotonic();
+    const { quietUntil, heldBack } = this.#kept.get(name) ?? { quietUntil: now, heldBack: 0 };
+    const until = Math.max(quietUntil, now + Math.min(ms, NOTICE_MS));
+    const latest = notice.lasting ? undefined : notice;
+    setNewest(this.#kept, name, { quietUntil: until, heldBack: heldBack + 1, latest }, KEPT);
+  }
+
+  /** Holds back a notice that cannot be reported now. */
+  #putOff(notice: Notice, error: unknown): undefined {
+    this.#deps.log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
+    this.#hold(notice, AGAIN_MS);
+  }
+
+  /** Reads how long a listener hears nothing more of it, ms; 0: it may hear now, while the commit finds the rows as read. */
+  async #earlier(listener: string, notice: Notice, now: number): Promise<Earlier> {
     const hour = Math.floor(now / NOTICE_MS);
     // The clocks of other nodes may be in the hour before or after this one.
     const keys = [hour, hour - 1, hour + 1].map((one) => EVENT_ID.key({ keyId: listener, id: idOf(notice, one) }));
-    const rows = await storage.getMany(keys);
+    const rows = await this.#deps.storage.getMany(keys);
     const left = rows.map((text, i) => {
       if (text === undefined) return 0;
       const ms = NOTICE_MS - Math.abs(now - (erasedAt(text) ?? ordinalTime(text)));
@@ -100,134 +182,42 @@ export function createNotices(deps: {
     return { quietMs: Math.max(0, ...left), asRead };
   }
 
-  async function prepare(notice: Notice): Promise<Prepared | undefined> {
-    const { type, keyId, about, ends } = notice;
-    // What the operator's own subscriptions do is reported to nobody: it would never end.
-    if (keyId === OPERATOR_KEY) return undefined;
-    if (ends !== undefined) dropHeld(nameOf({ type: ends, about }));
-    const name = nameOf(notice);
-    const known = kept.get(name);
-    const quiet = known === undefined ? 0 : known.quietUntil - clock.monotonic();
-    if (quiet > 0) {
-      hold(notice, quiet);
-      return undefined;
-    }
-    const now = clock.now();
-    const heldBack = known?.heldBack ?? 0;
-    const said = heldBack > 0 ? { ...notice.data, heldBack } : notice.data;
-    const parts: Prepared[] = [];
-    let longest = 0;
-    for (const listener of listenersOf(keyId)) {
-      const id = idOf(notice, Math.floor(now / NOTICE_MS));
-      const part = await one({ keyId: listener, type, data: dataFor(listener, keyId, said), id });
-      if (part === undefined) continue;
-      const { quietMs, asRead } = await earlier(listener, notice, now);
-      if (quietMs === 0) parts.push({ ...part, changes: [...part.changes, ...asRead] });
-      longest = Math.max(longest, quietMs);
-    }
-    const all = together(parts);
-    if (all !== undefined) return { ...all, committed: () => (noteTold(notice, heldBack), all.committed()) };
-    if (longest > 0) hold(notice, longest);
-    else kept.delete(name);
-    return undefined;
-  }
-
-  function dropHeld(name: string): void {
-    const of = kept.get(name);
-    if (of !== undefined) of.latest = undefined;
-  }
-
-  /** @param heldBack how many held ones the report has counted */
-  function noteTold(notice: Notice, heldBack: number): void {
-    const name = nameOf(notice);
-    const { heldBack: held, latest } = kept.get(name) ?? { heldBack: 0, latest: undefined };
-    const later = Math.max(0, held - heldBack);
-    const quietUntil = clock.monotonic() + NOTICE_MS;
-    setNewest(kept, name, { quietUntil, heldBack: later, latest: later > 0 ? latest : undefined }, KEPT);
-  }
-
-  /** Holds back a notice that cannot be reported now. */
-  function waits(notice: Notice, error: unknown): undefined {
-    log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
-    hold(notice, AGAIN_MS);
-  }
-
-  /** A notice that cannot be prepared must not keep the caller's changes from being stored. */
-  const prepared = (notice: Notice): Promise<Prepared | undefined> =>
-    prepare(notice).catch((error: unknown) => waits(notice, error));
-
-  async function commitWith(changes: readonly Change[], notice: Notice): Promise<void> {
-    for (let round = 1; ; round++) {
-      const event = round > ROUNDS ? waits(notice, "others were first each time") : await prepared(notice);
-      if (event === undefined) return await commitAlone(changes, notice);
-      try {
-        if (await commitOnce(storage, [...changes, ...event.changes])) event.committed();
-        return;
-      } catch (error) {
-        if (!(error instanceof ConflictError)) throw error;
-      }
-    }
+  /** @param counted how many held ones the report has counted */
+  #reported(notice: Notice, counted: number): void {
+    const { heldBack, latest } = this.#kept.get(nameOf(notice)) ?? { heldBack: 0, latest: undefined };
+    const later = Math.max(0, heldBack - counted);
+    const quietUntil = this.#deps.clock.monotonic() + NOTICE_MS;
+    const next = { quietUntil, heldBack: later, latest: later > 0 ? latest : undefined };
+    setNewest(this.#kept, nameOf(notice), next, KEPT);
   }
 
   /** Commits changes whose notice is held back, or wanted by nobody. */
-  async function commitAlone(changes: readonly Change[], notice: Notice): Promise<void> {
+  async #commitAlone(changes: readonly Change[], notice: Notice): Promise<void> {
     if (changes.length === 0) return;
     try {
-      await storage.commit(changes);
+      await this.#deps.storage.commit(changes);
     } catch (error) {
+      const of = this.#kept.get(nameOf(notice));
       // Another node has found the same first, and reported it.
-      if (error instanceof ConflictError) takeBack(notice);
+      if (error instanceof ConflictError && of?.latest === notice) {
+        of.heldBack--;
+        of.latest = undefined;
+      }
       throw error;
     }
   }
 
-  function takeBack(notice: Notice): void {
-    const of = kept.get(nameOf(notice));
-    if (of?.latest !== notice) return;
-    of.heldBack--;
-    of.latest = undefined;
-  }
-
   /** Never rejects. */
-  function told(notice: Notice): Promise<void> {
+  #report(notice: Notice): Promise<void> {
     const name = nameOf(notice);
-    telling.add(name);
-    const done = commitWith([], notice)
-      .catch((error: unknown) => waits(notice, error))
+    this.#reporting.add(name);
+    const done = this.commitWith([], notice)
+      .catch((error: unknown) => this.#putOff(notice, error))
       .finally(() => {
-        writes.delete(done);
-        telling.delete(name);
+        this.#writes.delete(done);
+        this.#reporting.delete(name);
       });
-    writes.add(done);
+    this.#writes.add(done);
     return done;
   }
-
-  return {
-    prepare,
-    commitWith,
-    tell(notice) {
-      const name = nameOf(notice);
-      const quiet = (kept.get(name)?.quietUntil ?? 0) - clock.monotonic();
-      // Thousands may come before the first of them is stored.
-      const wait = telling.has(name) ? Math.max(quiet, AGAIN_MS) : quiet;
-      if (wait > 0 && notice.ends === undefined) hold(notice, wait);
-      else void told(notice);
-    },
-    async flush() {
-      const now = clock.monotonic();
-      for (const [name, of] of kept) {
-        if (of.quietUntil > now) continue;
-        const { latest } = of;
-        if (latest === undefined) kept.delete(name);
-        else {
-          // It counts itself when it is held back once more.
-          kept.set(name, { ...of, heldBack: of.heldBack - 1, latest: undefined });
-          await told(latest);
-        }
-      }
-    },
-    async settled() {
-      await Promise.all(writes);
-    },
-  };
 }

@@ -7,7 +7,7 @@ import { OPERATOR_KEY } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { NotifyTarget } from "../ports/plan.ts";
+import type { NotifyTarget, Plan } from "../ports/plan.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { RELAY } from "../records/audit-trail.ts";
@@ -30,39 +30,72 @@ interface OperatorSubscriptions {
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
 }
 
-interface NotifyTargets {
-  /** Begins, and tries again until all targets are as wanted. */
-  start(): void;
-  stop(): Promise<void>;
-}
-
-export function createNotifyTargets(deps: {
-  readonly targets: readonly NotifyTarget[];
+interface NotifyTargetsDeps {
+  readonly plan: { readonly notify: Pick<Plan["notify"], "to"> };
   readonly subscriptions: OperatorSubscriptions;
   readonly storage: Pick<Storage, "range" | "getItem">;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
-}): NotifyTargets {
-  const { targets, subscriptions, storage, clock, log } = deps;
-  const stopping = new AbortController();
-  let loop: Promise<void> | undefined;
+}
 
-  /** Those of the config, oldest first. */
-  async function kept(): Promise<readonly Subscription[]> {
-    const live = await liveOf(storage, OPERATOR_KEY);
+export class NotifyTargets {
+  readonly #deps: NotifyTargetsDeps;
+  readonly #stopping = new AbortController();
+  #loop: Promise<void> | undefined;
+
+  constructor(deps: NotifyTargetsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins, and tries again until all targets are as wanted. */
+  start(): void {
+    this.#loop ??= this.#run().catch(() => undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("stopping"));
+    await this.#loop;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#deps;
+    for (;;) {
+      try {
+        return await this.#round();
+      } catch (error) {
+        log.warn("a target of notify.to waits", { error: wordsOf(error) });
+      }
+      await clock.sleep(clock.now() + AGAIN_MS, this.#stopping.signal);
+    }
+  }
+
+  /** @throws the first error; what was possible is done */
+  async #round(): Promise<void> {
+    const targets = this.#deps.plan.notify.to;
+    const before = await this.#kept();
+    const failures: unknown[] = [];
+    const attempt = (work: Promise<void>): Promise<void> => work.catch((error: unknown) => void failures.push(error));
+    for (const target of targets) {
+      const found = before.find((sub) => isAt(sub, target));
+      await attempt(this.#keep(target, found));
+    }
+    // Two nodes that start at once may both have made one: both find both now, and leave the older.
+    const after = await this.#kept();
+    const first = targets.map((target) => after.find((sub) => isAt(sub, target))?.id);
+    for (const sub of after) if (!first.includes(sub.id)) await attempt(this.#remove(sub));
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Returns those of the config, oldest first. */
+  async #kept(): Promise<readonly Subscription[]> {
+    const live = await liveOf(this.#deps.storage, OPERATOR_KEY);
     return live
       .filter(({ description }) => description === FROM_CONFIG)
       .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
   }
 
-  async function remove({ id }: Subscription): Promise<void> {
-    await subscriptions.remove(OPERATOR_KEY, id, RELAY).catch((error: unknown) => {
-      // Another node was first.
-      if (!(error instanceof Problem) || error.code !== "NOT_FOUND") throw error;
-    });
-  }
-
-  async function keep(target: NotifyTarget, found: Subscription | undefined): Promise<void> {
+  async #keep(target: NotifyTarget, found: Subscription | undefined): Promise<void> {
+    const { subscriptions } = this.#deps;
     const { url, events, transform } = target;
     if (found === undefined) {
       await subscriptions.create(OPERATOR_KEY, { url, events, transform, description: FROM_CONFIG }, RELAY);
@@ -76,45 +109,12 @@ export function createNotifyTargets(deps: {
     await subscriptions.update(OPERATOR_KEY, found.id, { events, transform: transform ?? null, status }, RELAY);
   }
 
-  /** @throws the first error; what was possible is done */
-  async function round(): Promise<void> {
-    const before = await kept();
-    const failures: unknown[] = [];
-    const attempt = (work: Promise<void>): Promise<void> => work.catch((error: unknown) => void failures.push(error));
-    for (const target of targets)
-      await attempt(
-        keep(
-          target,
-          before.find((sub) => isAt(sub, target)),
-        ),
-      );
-    // Two nodes that start at once may both have made one: both find both now, and leave the older.
-    const after = await kept();
-    const first = targets.map((target) => after.find((sub) => isAt(sub, target))?.id);
-    for (const sub of after) if (!first.includes(sub.id)) await attempt(remove(sub));
-    if (failures.length > 0) throw failures[0];
+  async #remove({ id }: Subscription): Promise<void> {
+    await this.#deps.subscriptions.remove(OPERATOR_KEY, id, RELAY).catch((error: unknown) => {
+      // Another node was first.
+      if (!(error instanceof Problem) || error.code !== "NOT_FOUND") throw error;
+    });
   }
-
-  async function run(): Promise<void> {
-    for (;;) {
-      try {
-        return await round();
-      } catch (error) {
-        log.warn("a target of notify.to waits", { error: wordsOf(error) });
-      }
-      await clock.sleep(clock.now() + AGAIN_MS, stopping.signal);
-    }
-  }
-
-  return {
-    start() {
-      loop ??= run().catch(() => undefined);
-    },
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      await loop;
-    },
-  };
 }
 
 const isAt = ({ url }: Subscription, target: NotifyTarget): boolean =>

@@ -331,7 +331,7 @@ describe("replay", () => {
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
     expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([[1, 1]]);
-    const all = await test.parts.attemptHistory.page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
+    const all = await test.parts.attempts.page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
     expect(all?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
       [1, 1],
       [0, 1],

@@ -17,9 +17,9 @@ async function open(fields: Partial<SubscriptionFields> = {}, options: PathOptio
 }
 const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
 const tryNow = (test: TestPath, event: string, sub: string): Promise<void> =>
-  test.parts.pendingDeliveries.tryNow("key_1", event, sub, []);
+  test.parts.pending.tryNow("key_1", event, sub, []);
 const cancel = (test: TestPath, event: string, sub: string): Promise<void> =>
-  test.parts.pendingDeliveries.cancel("key_1", event, sub, []);
+  test.parts.pending.cancel("key_1", event, sub, []);
 const code = (act: Promise<unknown>): Promise<string> =>
   act.then(
     () => "done",
@@ -124,7 +124,7 @@ describe("a pending delivery that is tried now", () => {
     const { test, sub } = await open();
     await using _ = test;
     const id = await test.publish();
-    expect(await code(test.parts.pendingDeliveries.tryNow("key_2", id, sub, []))).toBe("NOT_FOUND");
+    expect(await code(test.parts.pending.tryNow("key_2", id, sub, []))).toBe("NOT_FOUND");
     expect(await code(tryNow(test, "evt_none", sub))).toBe("NOT_FOUND");
     expect(await code(tryNow(test, id, "sub_none"))).toBe("NOT_FOUND");
     await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { ConflictError, StorageError } from "../../core/model/errors.ts";
 import { OPERATOR_KEY } from "../../core/model/names.ts";
-import { createNotices, type Notices } from "../../core/notify/notices.ts";
+import { Notices } from "../../core/notify/notices.ts";
 import { createPublisher } from "../../core/publish/accept.ts";
-import { createNoticeWatch } from "../../core/notify/watch.ts";
+import { NoticeWatch } from "../../core/notify/watch.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
 const HOUR = 3_600_000;
@@ -39,7 +39,7 @@ async function watched(options: PathOptions = {}) {
 
 /** The notices of another process on the same storage. */
 function another({ parts }: TestPath, clock: TestPath["clock"] = parts.clock as TestPath["clock"]): Notices {
-  return createNotices({ ...parts, clock, one: createPublisher({ ...parts, clock, maxPending: 0 }).prepare });
+  return new Notices({ ...parts, clock, publisher: createPublisher({ ...parts, clock, maxPending: 0 }) });
 }
 
 /** One look, and the sending of what it finds. */
@@ -351,10 +351,10 @@ describe("a backlog", () => {
       depth: async () => ({ waiting: 10, leased: 0 }),
       pending: async ([id = ""]: readonly string[]) => (await test.clock.advance(20), asked.push(id), 0),
     };
-    const watch = createNoticeWatch({
+    const watch = new NoticeWatch({
       storage: { range: storage.range.bind(storage), commit: storage.commit.bind(storage), queue },
       ...{ subscriptionCache, notices, clock: test.clock, log },
-      bounds: { pending: 0, pendingPerKey: 1 },
+      plan: { notify: { pending: 0, pendingPerKey: 1 } },
     });
     const { signal } = new AbortController();
     await watch.look(signal);

@@ -51,7 +51,7 @@ it("a wide event with a damaged snapshot is listed as damaged, and the others as
   expect(await list({ subscriptionId: "sub_1" })).toEqual([]);
   expect(await test.parts.history.event("key_1", bad)).toMatchObject({ damaged: true, deliveries: [] });
   for (const filter of [{}, { subscriptionId: "sub_1" }])
-    expect(await test.parts.attemptSearch("key_1", filter, { after: undefined, limit: 10 })).toEqual({ items: [] });
+    expect(await test.parts.searchAttempts("key_1", filter, { after: undefined, limit: 10 })).toEqual({ items: [] });
 });
 
 it("a damaged subscription of one key does not keep the replay job from the others", async () => {

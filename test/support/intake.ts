@@ -86,7 +86,7 @@ export function desk({
     });
   }
   const intake = another();
-  return Object.assign(made, { intake, operational: createOperational({ storage: store, one: intake.prepare }) });
+  return Object.assign(made, { intake, operational: createOperational({ storage: store, publisher: intake }) });
 }
 
 /** A request of these events: texts as they are, anything else as JSON. */

@@ -1,4 +1,4 @@
-/** Composes the delivery path from top to bottom: each part from those above it, from accepting an event to removing it. */
+/** Composes the delivery path, from accepting an event to removing it. */
 import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/delivery.ts";
@@ -19,10 +19,10 @@ import { createHistory } from "../../history/events.ts";
 import { createFeed } from "../../history/live-feed.ts";
 import { SUBSCRIPTION } from "../../model/schema.ts";
 import { seldom } from "../../lib/seldom.ts";
-import { createNotices } from "../../notify/notices.ts";
+import { Notices } from "../../notify/notices.ts";
 import { createOperational } from "../../notify/operational.ts";
-import { createNotifyTargets } from "../../notify/targets.ts";
-import { createNoticeWatch } from "../../notify/watch.ts";
+import { NotifyTargets } from "../../notify/targets.ts";
+import { NoticeWatch } from "../../notify/watch.ts";
 import type { Metrics } from "../../ports/plugin.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createBalance } from "../../publish/balance.ts";
@@ -60,219 +60,190 @@ const MOST_HELD = 1_000;
 /** How long a rotation waits for attempts that the old secret alone has signed, ms. */
 const ROTATION_MS = 2_000;
 
-type Published = PathPorts & ReturnType<typeof composePublish>;
-type Sent = Published & ReturnType<typeof composeSend>;
-type Delivered = Sent & ReturnType<typeof composeDeliver>;
-/** Every part of the path by name, its ports included. */
-export type DeliveryPath = Delivered & ReturnType<typeof composeRecords>;
+/** Holds the ports of a path under their names. */
+const Ports = class {
+  constructor(given: GivenPorts) {
+    Object.assign(this, portsOf(given));
+  }
+} as new (given: GivenPorts) => PathPorts;
 
-/** Builds every part of the path. Nothing runs and nothing is read before a part is started. */
-export function composePath(given: GivenPorts): DeliveryPath {
-  const ports = portsOf(given);
-  const published = { ...ports, ...composePublish(ports) };
-  const sent = { ...published, ...composeSend(published) };
-  const delivered = { ...sent, ...composeDeliver(sent) };
-  const path = { ...delivered, ...composeRecords(delivered) };
-  // One arrow leads back up: a changed subscription reaches the parts that were built from the subscriptions.
-  path.cluster.setActions(clusterActions(path));
-  return path;
-}
+/**
+ * Every part of the path by name, each made from those above it. Nothing runs and nothing is read before a part is started.
+ */
+export class DeliveryPath extends Ports {
+  // From a published event to its stored deliveries.
+  readonly queue = this.storage.queue;
+  readonly catalogue = createCatalogue(
+    this.plan,
+    this.eventChecks,
+    (types) => createEventChecks(types, this),
+    this.log,
+  );
+  readonly auditTrail = createAuditTrail(this);
+  readonly #damaged = createDamageReport(this);
+  readonly subscriptionCache = createSubscriptionCache(this.storage, this.#damaged);
+  readonly recipients = createRecipients(this.storage);
+  readonly eventCache = createEventCache(this.storage);
+  readonly handOver = createHandOver(this);
+  readonly liveFeed = createFeed(this.clock);
+  readonly #waitingInAll = seldom(() => countWaiting(this.storage), this.clock);
+  readonly statsCollector = createStatsCollector({
+    ...this,
+    waiting: (keyId, id) => this.#waiting(keyId, id),
+  });
+  readonly slots = createSlots({
+    total: this.plan.delivery.concurrency,
+    perSubscription: this.plan.delivery.perSubscription,
+    clock: this.clock,
+    // A hold that cannot be lifted ends by itself.
+    lift: (id) => void this.queue.hold(id, 0).catch(() => undefined),
+  });
+  readonly balance = createBalance({ ...this, isQuick: (id, keyId) => this.#isQuick(id, keyId) });
+  readonly publisher = createPublisher({
+    ...{ ...this, ...this.plan.intake },
+    fanout: this.fanoutBounds,
+    accepted: acceptedBy(this),
+    filtered: this.statsCollector.filtered,
+    failed: this.statsCollector.failed,
+  });
+  readonly refused = refusedBy(this);
+  readonly operational = createOperational(this);
+  readonly notices = new Notices(this);
 
-/** Composes the way from a published event to its stored deliveries. */
-function composePublish(ports: PathPorts) {
-  const { plan, storage, clock, log, metrics, fanoutBounds } = ports;
-  const base = { storage, clock, log, metrics };
-  const catalogue = createCatalogue(plan, ports.eventChecks, (types) => createEventChecks(types, base), log);
-  const auditTrail = createAuditTrail(base);
-  const damaged = createDamageReport(base);
-  const subscriptionCache = createSubscriptionCache(storage, damaged);
-  const recipients = createRecipients(storage);
-  const eventCache = createEventCache(storage);
-  const handOver = createHandOver({ queue: storage.queue, eventCache });
-  const liveFeed = createFeed(clock);
-  storage.watch((keys) => {
-    // What is erased leaves the cache, whichever node erased it.
+  // The sending of signed requests, and the subscriptions, whose changes wait for those under way.
+  readonly signer = new Signer(
+    this,
+    { ed25519: this.webhookKeys, repeated: this.plan.signature.headers },
+    this.#damaged,
+  );
+  readonly inFlight = createInFlight(
+    wrapped(this.observers, (one) => one.wrapSend, createSend({ ...this, timeoutMs: this.plan.delivery.timeoutMs })),
+    this.clock,
+  );
+  readonly send = this.inFlight.send;
+  readonly transform = createTransforming(this.transforms, this.clock);
+  readonly testEvent = createTestEvent(this);
+  readonly cluster = createClusterMessages(this.storage.nodes, this.log);
+  readonly endings = createEndings(this);
+  readonly subscriptions = createSubscriptions({
+    ...this,
+    repeated: this.plan.signature.headers,
+    registerUrl: checkUrl(this.transports, this.guard, this.hide),
+    takesCredentials: takesCredentials(this.transports),
+    retry: this.plan.retry,
+    perKey: this.plan.subscriptions.perKey,
+    events: () => this.catalogue.events,
+    transforms: () => this.transforms?.names() ?? [],
+    abort: (id) => this.cluster.ask("stop", id),
+    drain: (id) => this.cluster.announce("quiet", id),
+    revive: (id) => this.cluster.announce("revive", id),
+    known: (id) => this.cluster.announce("known", id),
+    notice: (notice) => this.notices.prepare(notice),
+  });
+
+  // From a due delivery to its stored outcome.
+  readonly gates = createGates(this.clock);
+  readonly away = createAway(this);
+  readonly circuitBreaker = createCircuitBreaker({
+    ...this,
+    options: this.plan.health,
+    disable: (keyId, id, because) => this.subscriptions.disable(keyId, id, "endpoint_failing", because),
+    commitWith: (changes, notice) => this.notices.commitWith(changes, notice),
+  });
+  readonly statsQuery = createStatsQuery({ ...this, collector: this.statsCollector, health: this.circuitBreaker });
+  readonly #deliver = createDeliveries({
+    ...this,
+    random: Math.random,
+    retry: this.plan.retry,
+    holdMs: this.plan.delivery.holdMs,
+    mostHeld: MOST_HELD,
+    gone: (keyId, id, type) => this.subscriptions.disable(keyId, id, "endpoint_gone", type),
+    rateLimit: createRateLimit(this.clock).admit,
+    began: this.balance.began,
+    attempted: attemptedBy(this),
+    failed: this.statsCollector.failed,
+    failureEvent: failureEvent(this),
+    // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
+    retryAfter: (id, ms) => void this.cluster.announce("pause", id, ms),
+  });
+  readonly #expand = createExpand({
+    ...this,
+    page: this.fanoutBounds.page,
+    written: this.statsCollector.matched,
+    failed: this.statsCollector.failed,
+  });
+  readonly dispatcher = createDispatcher({
+    ...this,
+    deliver: this.#deliver,
+    expand: this.#expand,
+    perSubscription: this.slots.perSubscription,
+  });
+  readonly sweeper = createSweeper(this);
+
+  // The reading, replay and removal of stored events, and the reports on the state of the relay.
+  readonly history = createHistory(this);
+  readonly attempts = createAttemptHistory(this);
+  readonly searchAttempts = createAttemptSearch(this);
+  readonly #replay = createReplay(this);
+  readonly replay = countedReplay(this.#replay, this.metrics, "api");
+  readonly replayJob = createReplayJob({ ...this, replay: countedReplay(this.#replay, this.metrics, "job") });
+  readonly #pending = createPendingDeliveries(this);
+  readonly pending = countedPending(this.#pending, this.metrics);
+  readonly #wide = createWideRemoval({
+    storage: this.storage,
+    wideStatus: createWideStatus({ ...this, read: createDeliveryReader(this) }),
+    due: (lines) => this.queue.add(lines),
+  });
+  readonly eventErasure = createEventErasure({
+    ...{ ...this, wide: this.#wide },
+    endTurns: createEndTurns({
+      ...this,
+      cancel: (keyId, eventId, id) => this.#pending.cancel(keyId, eventId, id, []),
+    }),
+    forget: (ordinal) => this.cluster.announce("erased", ordinal),
+  });
+  readonly keyErasure = createKeyErasure({
+    ...{ ...this, wide: this.#wide },
+    events: this.eventErasure,
+    removeSubscription: this.subscriptions.remove,
+    forgetAll: () => this.cluster.announce("erased", ALL_EVENTS),
+    audit: (keyId, actor, line) => auditChange(keyId, actor, this.clock, line),
+  });
+  readonly rules = (this.plan.jobs ?? []).filter((job) => job.name === "retention");
+  readonly retention = createRetention(this);
+  readonly noticeWatch = new NoticeWatch(this);
+  readonly notifyTargets = new NotifyTargets(this);
+
+  constructor(given: GivenPorts) {
+    super(given);
+    this.storage.watch((keys) => this.#changed(keys));
+    // One arrow leads back up: a changed subscription reaches the parts that were built from the subscriptions.
+    this.cluster.setActions(clusterActions(this));
+  }
+
+  /** Counts the deliveries that wait for their turn, which only ordered subscriptions have: they count as pending too. */
+  async #waiting(keyId: string | undefined, id: string | undefined): Promise<number> {
+    if (keyId === undefined || id === undefined) return await this.#waitingInAll();
+    const ordered = (await this.subscriptionCache.get(keyId, id))?.ordered === true;
+    return ordered ? await countWaiting(this.storage, keyId, id) : 0;
+  }
+
+  #isQuick(id: string, keyId: string): boolean {
+    const known = this.slots.isQuick(id) ? this.subscriptionCache.of(keyId) : [];
+    // A subscription with a rate of its own waits for that.
+    return !(known instanceof Promise) && known.some((sub) => sub.id === id && sub.rateLimit === undefined);
+  }
+
+  /** Drops what is erased from the cache, whichever node erased it, and passes changes of subscriptions on to the feed. */
+  #changed(keys: readonly string[]): void {
     const erased = erasedAmong(keys);
-    for (const ordinal of erased === "all" ? [undefined] : erased) eventCache.forget(ordinal);
+    for (const ordinal of erased === "all" ? [undefined] : erased) this.eventCache.forget(ordinal);
     for (const key of keys) {
       if (!SUBSCRIPTION.has(key)) continue;
       const { keyId, id } = SUBSCRIPTION.id(key);
-      liveFeed.changed(keyId, id);
+      this.liveFeed.changed(keyId, id);
     }
-  });
-  const waitingInAll = seldom(() => countWaiting(storage), clock);
-  const statsCollector = createStatsCollector({
-    ...base,
-    // What waits for its turn counts as pending too, which only ordered subscriptions have.
-    async waiting(keyId, id) {
-      if (keyId === undefined || id === undefined) return await waitingInAll();
-      const ordered = (await subscriptionCache.get(keyId, id))?.ordered === true;
-      return ordered ? await countWaiting(storage, keyId, id) : 0;
-    },
-  });
-  const hearers = { liveFeed, statsCollector, observers: ports.observers };
-  const { queue } = storage;
-  // A hold that cannot be lifted ends by itself.
-  const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
-  const { concurrency: total, perSubscription } = plan.delivery;
-  const slots = createSlots({ total, perSubscription, clock, lift });
-  const balance = createBalance({
-    ...{ clock, metrics, queue },
-    isQuick(id, keyId) {
-      const known = slots.isQuick(id) ? subscriptionCache.of(keyId) : [];
-      // What has a rate of its own waits for that.
-      return !(known instanceof Promise) && known.some((sub) => sub.id === id && sub.rateLimit === undefined);
-    },
-  });
-  const publisher = createPublisher({
-    ...base,
-    subscriptionCache,
-    catalogue,
-    maxPending: plan.intake.maxPending,
-    maxPendingPerKey: plan.intake.maxPendingPerKey,
-    reserveBytes: plan.intake.reserveBytes,
-    fanout: fanoutBounds,
-    handOver,
-    balance,
-    accepted: acceptedBy(hearers),
-    filtered: statsCollector.filtered,
-    failed: statsCollector.failed,
-  });
-  const one = publisher.prepare;
-  const operational = createOperational({ storage, one });
-  const notices = createNotices({ storage, clock, log, one });
-  const read = { catalogue, subscriptionCache, damaged, recipients, eventCache };
-  const told = { operational, notices };
-  const served = { slots, balance, handOver };
-  return { ...read, ...told, ...served, auditTrail, liveFeed, statsCollector, publisher, refused: refusedBy(hearers) };
-}
-
-/** Composes the sending of signed requests, and the subscriptions, whose changes wait for those under way. */
-function composeSend(above: Published) {
-  const { plan, storage, clock, log, metrics, keys, transports, transportOf, transforms } = above;
-  const { catalogue, subscriptionCache, recipients, statsCollector, notices, damaged } = above;
-  const repeated = plan.signature.headers;
-  const signer = new Signer({ keys, clock }, { ed25519: above.webhookKeys, repeated }, damaged);
-  const bare = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs, hide: above.hide });
-  const outermost = wrapped(above.observers, (one) => one.wrapSend, bare);
-  const inFlight = createInFlight(outermost, clock);
-  const { send } = inFlight;
-  const transform = createTransforming(transforms, clock);
-  const testEvent = createTestEvent({ send, subscriptionCache, transform, clock });
-  const cluster = createClusterMessages(storage.nodes, log);
-  const endings = createEndings({ storage, recipients, statsCollector, log, metrics });
-  const subscriptions = createSubscriptions({
-    ...{ storage, clock, metrics, keys, endings, repeated },
-    registerUrl: checkUrl(transports, above.guard, above.hide),
-    takesCredentials: takesCredentials(transports),
-    retry: plan.retry,
-    perKey: plan.subscriptions.perKey,
-    events: () => catalogue.events,
-    transforms: () => transforms?.names() ?? [],
-    abort: (id) => cluster.ask("stop", id),
-    drain: (id) => cluster.announce("quiet", id),
-    revive: (id) => cluster.announce("revive", id),
-    known: (id) => cluster.announce("known", id),
-    notice: notices.prepare,
-  });
-  return { signer, inFlight, transform, testEvent, cluster, endings, subscriptions };
-}
-
-/** Composes the way from a due delivery to its stored outcome. */
-function composeDeliver(above: Sent) {
-  const { plan, storage, clock, log, metrics, transportOf, eventCache, recipients, subscriptionCache } = above;
-  const { handOver, operational, notices, statsCollector, inFlight, transform, cluster, endings, subscriptions } =
-    above;
-  const { slots, balance } = above;
-  const base = { storage, clock, log, metrics };
-  const { queue } = storage;
-  const { holdMs } = plan.delivery;
-  const gates = createGates(clock);
-  const away = createAway({ transportOf, gates, queue, clock, log, metrics });
-  const circuitBreaker = createCircuitBreaker({
-    ...base,
-    gates,
-    options: plan.health,
-    disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
-    commitWith: notices.commitWith,
-  });
-  const figures = { collector: statsCollector, health: circuitBreaker };
-  const statsQuery = createStatsQuery({ storage, clock, subscriptionCache, ...figures });
-  const deliver = createDeliveries({
-    ...{ ...base, recipients, subscriptionCache, eventCache, slots, gates, away, transform },
-    send: inFlight.send,
-    random: Math.random,
-    retry: plan.retry,
-    holdMs,
-    mostHeld: MOST_HELD,
-    gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
-    rateLimit: createRateLimit(clock).admit,
-    circuitBreaker,
-    began: balance.began,
-    attempted: attemptedBy(above),
-    failed: statsCollector.failed,
-    failureEvent: failureEvent({ operational, notices }),
-    // Not waited for: the queue's own pause, which the attempt sets, holds on all nodes until they know of this one.
-    retryAfter: (id, ms) => void cluster.announce("pause", id, ms),
-  });
-  const expand = createExpand({
-    ...{ ...base, eventCache, recipients },
-    page: above.fanoutBounds.page,
-    written: statsCollector.matched,
-    failed: statsCollector.failed,
-  });
-  const dispatcher = createDispatcher({
-    ...{ queue, handOver, deliver, expand, slots, perSubscription: slots.perSubscription, clock, log },
-  });
-  const sweeper = createSweeper({ storage, endings, clock, log });
-  return { gates, away, circuitBreaker, statsQuery, dispatcher, sweeper };
-}
-
-/** Composes the reading, replay and removal of stored events, and the reports on the state of the relay. */
-function composeRecords(above: Sent) {
-  const { plan, storage, clock, log, metrics, subscriptionCache, recipients } = above;
-  const { endings, subscriptions, cluster } = above;
-  const records = { storage, clock, subscriptionCache, recipients };
-  const replay = createReplay({ ...records, endings });
-  const pending = createPendingDeliveries(records);
-  const wide = createWideRemoval({
-    storage,
-    wideStatus: createWideStatus({ storage, recipients, read: createDeliveryReader(records) }),
-    due: (lines) => storage.queue.add(lines),
-  });
-  const cancel: Parameters<typeof createEndTurns>[0]["cancel"] = (...which) => pending.cancel(...which, []);
-  const endTurns = createEndTurns({ storage, subscriptionCache, clock, cancel });
-  const eventErasure = createEventErasure({
-    ...{ storage, clock, log, wide, endTurns },
-    forget: (ordinal) => cluster.announce("erased", ordinal),
-  });
-  const keyErasure = createKeyErasure({
-    ...{ storage, clock, log, wide },
-    events: eventErasure,
-    removeSubscription: subscriptions.remove,
-    forgetAll: () => cluster.announce("erased", ALL_EVENTS),
-    audit: (keyId, actor, line) => auditChange(keyId, actor, clock, line),
-  });
-  const rules = (plan.jobs ?? []).filter((job) => job.name === "retention");
-  const base = { storage, clock, log };
-  return {
-    history: createHistory(records),
-    attemptHistory: createAttemptHistory(records),
-    attemptSearch: createAttemptSearch(records),
-    replay: countedReplay(replay, metrics, "api"),
-    pendingDeliveries: countedPending(pending, metrics),
-    replayJob: createReplayJob({ ...records, replay: countedReplay(replay, metrics, "job") }),
-    eventErasure,
-    keyErasure,
-    retention: createRetention({ ...records, log, metrics, rules }),
-    /** Finds what only a look from time to time shows, and reports it. */
-    noticeWatch: createNoticeWatch({
-      ...{ ...base, subscriptionCache, notices: above.notices },
-      bounds: plan.notify,
-    }),
-    /** Keeps the subscriptions that the config names for the operator. */
-    notifyTargets: createNotifyTargets({ ...base, subscriptions, targets: plan.notify.to }),
-  };
+  }
 }
 
 /** Counts the deliveries that a replay moves, by who asked for it. */
@@ -303,7 +274,7 @@ const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDe
 });
 
 /** Acts on this node when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
-function clusterActions(path: Delivered): ClusterActions {
+function clusterActions(path: DeliveryPath): ClusterActions {
   const { eventCache, signer, inFlight, dispatcher, testEvent, transports, gates, circuitBreaker, log } = path;
   return {
     quiet(id) {

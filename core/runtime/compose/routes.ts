@@ -57,9 +57,6 @@ function composeOperations(
   return createOperations({
     ...path,
     auth,
-    attempts: path.attemptHistory,
-    searchAttempts: path.attemptSearch,
-    pending: path.pendingDeliveries,
     publish: (request, also) =>
       wrapped(
         ports.observers,
