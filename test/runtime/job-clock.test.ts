@@ -1,6 +1,6 @@
 // Jobs by the clock, while the wall clock is set: they run by what it says now, and none waits for a time that was wrong.
 import { describe, expect, it } from "vitest";
-import { createJobs } from "../../core/runtime/jobs.ts";
+import { Jobs } from "../../core/runtime/jobs.ts";
 import type { Job } from "../../core/ports/plan.ts";
 import { cron } from "../../plugins/source/cron.ts";
 import { context } from "../support/context.ts";
@@ -23,7 +23,7 @@ async function started(schedule: string, work: () => Promise<unknown> = async ()
     return count;
   };
   const job: Job = { kind: "job", name: "retention", schedule, deliveredAfterMs: DAY_MS };
-  const jobs = createJobs({ jobs: [job], storage, run, log, clock });
+  const jobs = new Jobs({ jobs: [job], storage, run, log, clock });
   await clock.advance(MINUTE_MS);
   jobs.start();
   return {

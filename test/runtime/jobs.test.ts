@@ -1,6 +1,6 @@
 // Jobs over one storage: a tick runs once whoever wakes, a crash in its middle leaves nothing half done, a stop is prompt.
 import { describe, expect, it } from "vitest";
-import { createJobs } from "../../core/runtime/jobs.ts";
+import { Jobs } from "../../core/runtime/jobs.ts";
 import type { Job } from "../../core/ports/plan.ts";
 import { quietLog } from "../support/quiet.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
@@ -46,14 +46,15 @@ describe("a tick", () => {
   it("runs once over all nodes of a storage, and the next one runs again", async () => {
     await using test = await testPath();
     const ran: string[] = [];
-    const nodes = ["one", "two", "three"].map((name) =>
-      createJobs({
-        jobs: [job()],
-        storage: test.storage,
-        run: async () => ran.push(name),
-        log: quietLog(),
-        clock: test.clock,
-      }),
+    const nodes = ["one", "two", "three"].map(
+      (name) =>
+        new Jobs({
+          jobs: [job()],
+          storage: test.storage,
+          run: async () => ran.push(name),
+          log: quietLog(),
+          clock: test.clock,
+        }),
     );
     const at = new Date(test.clock.now());
     // The nodes' timers do not ring in the same millisecond.
@@ -70,7 +71,7 @@ describe("a tick", () => {
 
   it("that a clock took a day ahead of its time holds up none of today", async () => {
     await using test = await testPath();
-    const node = createJobs({
+    const node = new Jobs({
       jobs: [job()],
       storage: test.storage,
       run: async () => 1,
@@ -88,7 +89,7 @@ describe("a tick", () => {
     await using test = await testPath();
     const jobs = [job({ name: "retention" }), job(), job()];
     const ran: Job[] = [];
-    const node = createJobs({
+    const node = new Jobs({
       jobs,
       storage: test.storage,
       run: async (one) => ran.push(one),

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import type { TransformContext } from "../../core/model/transform.ts";
 import { collector } from "../../core/ports/idle.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { createTransformWorker } from "../../core/runtime/transforms/worker.ts";
+import { TransformWorker } from "../../core/runtime/transforms/worker.ts";
 
 const RUNS = 20_000;
 /** A wait that is left behind has some 250 bytes. */
@@ -24,7 +24,7 @@ function spawn(): ChildProcess {
 
 it("keeps nothing of a run that is over", async () => {
   const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
-  const worker = createTransformWorker({ spawn, limits, clock: systemClock() });
+  const worker = new TransformWorker({ spawn, limits, clock: systemClock() });
   const collect = collector();
   const used = (): number => {
     collect();
@@ -43,7 +43,7 @@ it("keeps nothing of a run that is over", async () => {
 
 it("ends a run whose process is gone before it answers", async () => {
   const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
-  const worker = createTransformWorker({
+  const worker = new TransformWorker({
     limits,
     clock: systemClock(),
     spawn() {
@@ -60,7 +60,7 @@ it("ends a run whose process is gone before it answers", async () => {
 it("starts no process once it is stopped, also where a run waits for the end of the one before", async () => {
   const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
   const spawned: ChildProcess[] = [];
-  const worker = createTransformWorker({
+  const worker = new TransformWorker({
     limits,
     clock: systemClock(),
     spawn() {

@@ -8,7 +8,7 @@ import { deliveryBody } from "../../core/model/event.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { TransformLimits } from "../../core/model/transform.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { createTransforms, type Transforms } from "../../core/runtime/transforms/transforms.ts";
+import { TransformPool, type Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { testFolder } from "../support/folder.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
@@ -75,7 +75,7 @@ function rig(limits: Partial<TransformLimits> = {}, from: SpawnTransforms = spaw
   const log = quietLog();
   const metrics = quietMetrics();
   const pids: number[] = [];
-  const transforms = createTransforms({
+  const transforms = new TransformPool({
     spawn(given) {
       const child = from(given);
       if (child.pid !== undefined) pids.push(child.pid);

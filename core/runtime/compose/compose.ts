@@ -3,11 +3,11 @@ import { createApp, type AppDeps } from "../../api/http/app.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
-import { createJobs } from "../jobs.ts";
+import { Jobs } from "../jobs.ts";
 import { createLifecycle, type Lifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin/start.ts";
 import { listen, type Listening } from "../server.ts";
-import { createTransforms, type Transforms } from "../transforms/transforms.ts";
+import { TransformPool, type Transforms } from "../transforms/transforms.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
 import { composeGateway } from "./gateway.ts";
 import { metricsStep, refreshGauges } from "./metrics.ts";
@@ -112,7 +112,7 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   const path = new DeliveryPath({ ...surroundings, transforms, eventChecks });
   const run = (job: Job, signal: AbortSignal): Promise<number> =>
     job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
-  const jobs = createJobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
+  const jobs = new Jobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
   const gateway = composeGateway(surroundings);
   const readiness = () => readParts(ports, plan, state());
   const { pages } = around;
@@ -176,5 +176,5 @@ function transformsOf(plan: Plan, { hide }: OpenPorts, around: SetupContext): Tr
   if (spawn === undefined && names.length > 0) throw new StartError(70, "transforms: there is nothing to run them");
   if (spawn === undefined) return undefined;
   const { transformLimits: limits, delivery } = plan;
-  return createTransforms({ spawn, names, limits, concurrency: delivery.concurrency, hide, clock, log, metrics });
+  return new TransformPool({ spawn, names, limits, concurrency: delivery.concurrency, hide, clock, log, metrics });
 }

@@ -5,19 +5,9 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
 import { shortened } from "./run.ts";
 import { Turns, type TransformTurn } from "./turns.ts";
-import { createTransformWorker, type RunEnd, type RunInput, type SpawnTransforms } from "./worker.ts";
+import { type RunEnd, type RunInput, type SpawnTransforms, TransformWorker } from "./worker.ts";
 
-export interface Transforms {
-  readonly transform: Transforming;
-  /** Names that the config has now. */
-  names(): readonly string[];
-  /** Takes over the names of a config that was read again. Runs from now on are by that config. */
-  reload(names: readonly string[]): void;
-  /** Ends every process; runs that wait or are under way fail. */
-  stop(): Promise<void>;
-}
-
-/** What a subscription pays for a process that has to be started again, ms. */
+/** A subscription pays this much for a process that has to be started again, ms. */
 const RESTART_MS = 500;
 /** How long the subscriptions with a transform wait when the config cannot be loaded, ms. */
 const UNREADY_MS = 10_000;
@@ -50,52 +40,75 @@ interface TransformsDeps {
   readonly metrics: Metrics;
 }
 
-export function createTransforms(deps: TransformsDeps): Transforms {
-  const { spawn, limits, clock, log, metrics, hide } = deps;
-  const workers = Array.from({ length: limits.workers }, () => createTransformWorker({ spawn, limits, clock }));
-  const idle = [...workers];
-  const turns = new Turns<Job>(limits.workers, Math.max(4, Math.min(64, Math.floor(deps.concurrency / 8))));
-  let names: ReadonlySet<string> = new Set(deps.names);
+/** The transforms as the path knows them. */
+export type Transforms = Pick<TransformPool, keyof TransformPool>;
+
+export class TransformPool {
+  readonly #deps: TransformsDeps;
+  readonly #workers: readonly TransformWorker[];
+  readonly #idle: TransformWorker[];
+  readonly #turns: Turns<Job>;
+  #names: ReadonlySet<string>;
   /** Monotonic time until which no run is tried. */
-  let unreadyUntil = 0;
-  let stopped = false;
+  #unreadyUntil = 0;
+  #stopped = false;
 
-  function pump(): void {
-    while (!stopped) {
-      const turn = turns.next(clock.monotonic());
-      if (turn === undefined) return;
-      void serve(turn);
-    }
+  constructor(deps: TransformsDeps) {
+    this.#deps = deps;
+    const { workers } = deps.limits;
+    this.#workers = Array.from({ length: workers }, () => new TransformWorker(deps));
+    this.#idle = [...this.#workers];
+    this.#turns = new Turns<Job>(workers, Math.max(4, Math.min(64, Math.floor(deps.concurrency / 8))));
+    this.#names = new Set(deps.names);
   }
 
-  async function serve(turn: TransformTurn<Job>): Promise<void> {
-    // One that has loaded the config, if there is one: another is only started when this is not enough.
-    const at = idle.findLastIndex(({ ready }) => ready);
-    const [worker] = idle.splice(at < 0 ? idle.length - 1 : at, 1) as [(typeof workers)[number]];
-    let end = await worker.run(turn.job);
-    // What an earlier run left behind, such as a timer that never ends, may have been the cause: it is not blamed on
-    // this one.
-    if (endedProcess(end) && !end.fresh && !stopped) {
-      metrics.count("transforms", { result: "again" });
-      end = await worker.run(turn.job);
-    }
-    if (end.kind === "unready") {
-      unreadyUntil = clock.monotonic() + UNREADY_MS;
-      if (!stopped) log.error("the transforms of the config cannot be loaded", { error: shortened(hide(end.detail)) });
-    }
-    const ended = endedProcess(end);
-    if (ended) worker.prepare();
-    idle.push(worker);
-    turns.ended(turn, end.kind === "unready" ? 0 : end.ms + (ended ? RESTART_MS : 0));
-    turn.job.done(end);
-    pump();
+  /** Names that the config has now. */
+  names(): readonly string[] {
+    return [...this.#names];
   }
+
+  /** Takes over the names of a config that was read again. Runs from now on are by that config. */
+  reload(names: readonly string[]): void {
+    this.#names = new Set(names);
+    this.#unreadyUntil = 0;
+    for (const worker of this.#workers) worker.retire();
+  }
+
+  /** Ends every process; runs that wait or are under way fail. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const job of this.#turns.drain()) job.done({ kind: "unready", detail: "the relay stops" });
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
+  }
+
+  readonly transform: Transforming = async (sub, { event }, turn, signal) => {
+    const { clock, metrics, hide } = this.#deps;
+    signal.throwIfAborted();
+    const name = sub.transform as string;
+    if (!this.#names.has(name)) {
+      metrics.count("transforms", { result: "unknown" });
+      return unknown(name, turn, clock);
+    }
+    const unready = this.#unreadyUntil - clock.monotonic();
+    if (unready > 0 || this.#stopped) return Math.max(unready, 1_000);
+    const input = { name, body: event.body, context: { subscriptionId: sub.id } };
+    const end = await this.#run(sub.id, input, signal);
+    if (typeof end === "number") return end;
+    if (end.kind === "unready") return UNREADY_MS;
+    metrics.count("transforms", { result: end.kind });
+    metrics.observe("transform_seconds", end.ms / 1_000);
+    if (end.kind === "made") return { event, body: Buffer.from(end.text, "utf8") };
+    return transformFailed(turn, shortened(hide(`${name} ${end.detail}`)), {
+      startedAt: Math.round(clock.now() - end.ms),
+      durationMs: Math.round(end.ms * 10) / 10,
+    });
+  };
 
   /** @returns how the run ended, or how long to wait, ms @throws the signal's reason */
-  function run(subscriptionId: string, input: RunInput, signal: AbortSignal): Promise<RunEnd | number> {
+  #run(subscriptionId: string, input: RunInput, signal: AbortSignal): Promise<RunEnd | number> {
     return new Promise((resolve, reject) => {
       const aborted = (): void => {
-        turns.leave(job);
+        this.#turns.leave(job);
         reject(signal.reason as Error);
       };
       const job: Job = {
@@ -105,51 +118,43 @@ export function createTransforms(deps: TransformsDeps): Transforms {
           resolve(end);
         },
       };
-      const ms = turns.join(subscriptionId, input.name, job);
+      const ms = this.#turns.join(subscriptionId, input.name, job);
       if (ms !== undefined) return resolve(ms);
       signal.addEventListener("abort", aborted, { once: true });
-      pump();
+      this.#pump();
     });
   }
 
-  const transform: Transforming = async (sub, { event }, turn, signal) => {
-    signal.throwIfAborted();
-    const name = sub.transform as string;
-    const failed = (detail: string, durationMs: number): SentAttempt => {
-      const startedAt = clock.now() - durationMs;
-      return transformFailed(turn, shortened(hide(`${name} ${detail}`)), {
-        startedAt: Math.round(startedAt),
-        durationMs: Math.round(durationMs * 10) / 10,
-      });
-    };
-    if (!names.has(name)) {
-      metrics.count("transforms", { result: "unknown" });
-      return unknown(name, turn, clock);
+  #pump(): void {
+    while (!this.#stopped) {
+      const turn = this.#turns.next(this.#deps.clock.monotonic());
+      if (turn === undefined) return;
+      void this.#serve(turn);
     }
-    const unready = unreadyUntil - clock.monotonic();
-    if (unready > 0 || stopped) return Math.max(unready, 1_000);
-    const input = { name, body: event.body, context: { subscriptionId: sub.id } };
-    const end = await run(sub.id, input, signal);
-    if (typeof end === "number") return end;
-    if (end.kind === "unready") return UNREADY_MS;
-    metrics.count("transforms", { result: end.kind });
-    metrics.observe("transform_seconds", end.ms / 1_000);
-    if (end.kind !== "made") return failed(end.detail, end.ms);
-    return { event, body: Buffer.from(end.text, "utf8") };
-  };
+  }
 
-  return {
-    transform,
-    names: () => [...names],
-    reload(next) {
-      names = new Set(next);
-      unreadyUntil = 0;
-      for (const worker of workers) worker.retire();
-    },
-    async stop() {
-      stopped = true;
-      for (const job of turns.drain()) job.done({ kind: "unready", detail: "the relay stops" });
-      await Promise.all(workers.map((worker) => worker.stop()));
-    },
-  };
+  async #serve(turn: TransformTurn<Job>): Promise<void> {
+    const { clock, log, metrics, hide } = this.#deps;
+    // One that has loaded the config, if there is one: another is only started when this is not enough.
+    const at = this.#idle.findLastIndex(({ ready }) => ready);
+    const [worker] = this.#idle.splice(at < 0 ? this.#idle.length - 1 : at, 1) as [TransformWorker];
+    let end = await worker.run(turn.job);
+    // What an earlier run left behind, such as a timer that never ends, may have been the cause: it is not blamed on
+    // this one.
+    if (endedProcess(end) && !end.fresh && !this.#stopped) {
+      metrics.count("transforms", { result: "again" });
+      end = await worker.run(turn.job);
+    }
+    if (end.kind === "unready") {
+      this.#unreadyUntil = clock.monotonic() + UNREADY_MS;
+      if (!this.#stopped)
+        log.error("the transforms of the config cannot be loaded", { error: shortened(hide(end.detail)) });
+    }
+    const ended = endedProcess(end);
+    if (ended) worker.prepare();
+    this.#idle.push(worker);
+    this.#turns.ended(turn, end.kind === "unready" ? 0 : end.ms + (ended ? RESTART_MS : 0));
+    turn.job.done(end);
+    this.#pump();
+  }
 }

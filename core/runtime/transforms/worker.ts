@@ -35,183 +35,192 @@ export type RunEnd =
   /** No process can be started, or it cannot load the config: nothing was run. */
   | { readonly kind: "unready"; readonly detail: string };
 
-interface TransformWorker {
-  /** Never rejects. Call it again only when it has resolved. */
-  run(input: RunInput): Promise<RunEnd>;
-  /** Starts the process now, so that the next run need not wait for it. */
-  prepare(): void;
-  /** Whether a process is there that has loaded the config. */
-  readonly ready: boolean;
-  /** Ends the process before the next run, which then finds the config as it is by then. */
-  retire(): void;
-  /** Ends the process. Resolves when it is gone. */
-  stop(): Promise<void>;
-}
-
-/** How often time and memory of a run are looked at, ms. */
-const LOOK_MS = 50;
+/** How often time and memory of a run are checked, ms. */
+const CHECK_MS = 50;
 /** Longest time that a process may take to load the config, and to be gone once it is killed, ms. */
 const START_MS = 30_000;
 const GONE_MS = 5_000;
 /** V8 ends its process with this signal, or on some systems with this code, when its heap is full. */
 const HEAP_FULL = { signal: "SIGABRT", code: 134 };
 
-interface Live {
+/** A process, from its start until it is gone. */
+class Process {
   readonly child: ChildProcess;
   /** Resolves when the config is loaded, to why it cannot be used where it cannot. */
-  readonly started: Promise<string | undefined>;
-  /** Resolves when the process is gone. */
-  readonly gone: Promise<void>;
-  /** Told the answer to a run; `undefined`: the process is gone. */
+  readonly started = Promise.withResolvers<string | undefined>();
+  readonly gone = Promise.withResolvers<void>();
+  /** Called with the answer to a run; `undefined`: the process is gone. */
   answered: ((answer: RunAnswer | undefined) => void) | undefined;
-  ended: boolean;
-  ready: boolean;
-  runs: number;
+  ready = false;
+  ended = false;
+  runs = 0;
   /** Resident memory once the config was loaded, KiB; `undefined` where it cannot be read. */
   base: number | undefined;
+
+  constructor(child: ChildProcess) {
+    this.child = child;
+    child.on("error", ({ message }) => {
+      child.kill("SIGKILL");
+      this.#end(`the process cannot be started: ${message}`);
+    });
+    child.on("exit", (code, signal) => this.#end(`its process ended (${endOf(code, signal)}) while it started`));
+    child.on("message", (message: ProcessStart | RunAnswer) => {
+      if (!("ready" in message)) this.answered?.(message);
+      else if (!message.ready) this.started.resolve(message.reason);
+      else void this.#loaded();
+    });
+  }
+
+  async #loaded(): Promise<void> {
+    this.base = await residentKb(this.child.pid);
+    this.ready = true;
+    this.started.resolve(undefined);
+  }
+
+  #end(why: string): void {
+    this.ended = true;
+    this.started.resolve(why);
+    this.gone.resolve();
+    this.answered?.(undefined);
+  }
+
+  /** Sends one run. Resolves to its answer, or to `undefined` when the process is gone first. */
+  ask(input: RunInput): Promise<RunAnswer | undefined> {
+    const run = ++this.runs;
+    // Not a race with `gone`: that promise outlives the run, and would keep each answer until the process ends.
+    const answer = new Promise<RunAnswer | undefined>((resolve) => {
+      this.answered = (given) => {
+        if (given === undefined || given.run === run) resolve(given);
+      };
+      if (this.ended) resolve(undefined);
+    });
+    this.child.send({ ...input, run }, () => undefined);
+    return answer;
+  }
 }
 
-export function createTransformWorker(deps: {
+interface WorkerDeps {
   readonly spawn: SpawnTransforms;
   readonly limits: TransformLimits;
   readonly clock: Clock;
-}): TransformWorker {
-  const { spawn, limits, clock } = deps;
-  let live: Live | undefined;
-  let outdated = false;
-  let stopped = false;
+}
 
-  function start(): Live {
-    const child = spawn(limits);
-    const first = Promise.withResolvers<string | undefined>();
-    const gone = Promise.withResolvers<void>();
-    const made: Live = {
-      child,
-      started: first.promise,
-      gone: gone.promise,
-      answered: undefined,
-      ended: false,
-      ready: false,
-      runs: 0,
-      base: undefined,
-    };
-    const end = (why: string): void => {
-      if (live === made) live = undefined;
-      made.ended = true;
-      first.resolve(why);
-      gone.resolve();
-      made.answered?.(undefined);
-    };
-    child.on("error", (error) => {
-      child.kill("SIGKILL");
-      end(`the process cannot be started: ${error.message}`);
-    });
-    child.on("exit", (code, signal) => end(`its process ended (${signal ?? `exit ${code ?? "?"}`}) while it started`));
-    child.on("message", (message: ProcessStart | RunAnswer) => {
-      if (!("ready" in message)) return made.answered?.(message);
-      if (!message.ready) return first.resolve(message.reason);
-      void residentKb(child.pid).then((kb) => {
-        made.base = kb;
-        made.ready = true;
-        first.resolve(undefined);
-      });
-    });
-    void within(clock, START_MS, made.started).then((inTime) => {
-      if (!inTime) child.kill("SIGKILL");
-    });
-    return made;
+export class TransformWorker {
+  readonly #deps: WorkerDeps;
+  #process: Process | undefined;
+  #outdated = false;
+  #stopped = false;
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whether a process is there that has loaded the config. */
+  get ready(): boolean {
+    return this.#live()?.ready === true;
+  }
+
+  /** Starts the process now, so that the next run need not wait for it. */
+  prepare(): void {
+    this.#running();
+  }
+
+  /** Ends the process before the next run, which then finds the config as it is by then. */
+  retire(): void {
+    this.#outdated = true;
+  }
+
+  /** Ends the process. Resolves when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#kill(this.#live());
+  }
+
+  /** Never rejects. Call it again only when it has resolved. */
+  async run(input: RunInput): Promise<RunEnd> {
+    const { limits, clock } = this.#deps;
+    if (this.#outdated) await this.#kill(this.#live());
+    this.#outdated = false;
+    const own = this.#running();
+    if (typeof own === "string") return { kind: "unready", detail: own };
+    const problem = await own.started.promise;
+    if (problem !== undefined) {
+      await this.#kill(own);
+      return { kind: "unready", detail: problem };
+    }
+    const began = clock.monotonic();
+    const fresh = own.runs === 0;
+    const over = new AbortController();
+    const answer = own.ask(input);
+    const overdue = this.#overdue(own, over.signal);
+    overdue.catch(() => undefined);
+    const end = await Promise.race([answer, overdue]);
+    over.abort();
+    own.answered = undefined;
+    const ms = clock.monotonic() - began;
+    if (typeof end === "object")
+      return "text" in end ? { kind: "made", text: end.text, ms } : { kind: "failed", detail: end.failed, ms };
+    const { exitCode: code, signalCode: signal } = own.child;
+    await this.#kill(own);
+    if (end === "timeout") return { kind: "timeout", detail: `took longer than ${limits.timeoutMs} ms`, ms, fresh };
+    const full = end === "memory" || signal === HEAP_FULL.signal || code === HEAP_FULL.code;
+    if (full) return { kind: "memory", detail: `used more than ${limits.memoryMb} MiB of memory`, ms, fresh };
+    return { kind: "died", detail: `ended its process (${endOf(code, signal)})`, ms, fresh };
+  }
+
+  #live(): Process | undefined {
+    return this.#process?.ended === false ? this.#process : undefined;
   }
 
   /** Returns the process, or why there is none: a machine without memory refuses one with an exception. */
-  function running(): Live | string {
-    if (stopped) return "the relay stops";
+  #running(): Process | string {
+    if (this.#stopped) return "the relay stops";
     try {
-      return (live ??= start());
+      return this.#live() ?? this.#start();
     } catch (error) {
       return `the process cannot be started: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
 
-  /** Kills the process and waits until it is gone, so that there are never more of them than workers. */
-  async function kill(process: Live): Promise<void> {
-    if (live === process) live = undefined;
-    process.child.kill("SIGKILL");
-    await within(clock, GONE_MS, process.gone);
+  #start(): Process {
+    const { spawn, limits, clock } = this.#deps;
+    const made = (this.#process = new Process(spawn(limits)));
+    void within(clock, START_MS, made.started.promise).then((inTime) => {
+      if (!inTime) made.child.kill("SIGKILL");
+    });
+    return made;
+  }
+
+  /** Kills a process and waits until it is gone, so that there are never more of them than workers. */
+  async #kill(one: Process | undefined): Promise<void> {
+    if (one === undefined) return;
+    if (this.#process === one) this.#process = undefined;
+    one.child.kill("SIGKILL");
+    await within(this.#deps.clock, GONE_MS, one.gone.promise);
   }
 
   /** Resolves when the run may go on no longer; never when the signal aborts first. */
-  async function overdue({ child, base }: Live, signal: AbortSignal): Promise<"timeout" | "memory"> {
+  async #overdue({ child, base }: Process, signal: AbortSignal): Promise<"timeout" | "memory"> {
+    const { limits, clock } = this.#deps;
     const began = clock.monotonic();
     let late = false;
     for (;;) {
       const left = limits.timeoutMs - (clock.monotonic() - began);
-      // A look after the end: the answer may have come while this process itself was held up.
+      // A check after the end: the answer may have come while this process itself was held up.
       if (left <= 0 && late) return "timeout";
       late = left <= 0;
-      await clock.sleep(clock.now() + Math.max(1, Math.min(left, LOOK_MS)), signal);
+      await clock.sleep(clock.now() + Math.max(1, Math.min(left, CHECK_MS)), signal);
       if (base === undefined) continue;
       const kb = await residentKb(child.pid);
       signal.throwIfAborted();
       if (kb !== undefined && kb - base > 2 * 1_024 * limits.memoryMb) return "memory";
     }
   }
-
-  async function run(input: RunInput): Promise<RunEnd> {
-    if (outdated && live !== undefined) await kill(live);
-    outdated = false;
-    const own = running();
-    if (typeof own === "string") return { kind: "unready", detail: own };
-    const problem = await own.started;
-    if (problem !== undefined) {
-      await kill(own);
-      return { kind: "unready", detail: problem };
-    }
-    const began = clock.monotonic();
-    const spent = (): number => clock.monotonic() - began;
-    const fresh = own.runs === 0;
-    const request = { ...input, run: ++own.runs };
-    // Not a race with `gone`: that promise outlives the run, and would keep each answer until the process ends.
-    const answer = new Promise<RunAnswer | undefined>((resolve) => {
-      own.answered = (given) => {
-        if (given === undefined || given.run === request.run) resolve(given);
-      };
-      if (own.ended) resolve(undefined);
-    });
-    const over = new AbortController();
-    own.child.send(request, () => undefined);
-    const watched = overdue(own, over.signal);
-    watched.catch(() => undefined);
-    const end = await Promise.race([answer, watched]);
-    over.abort();
-    own.answered = undefined;
-    if (typeof end === "object") {
-      const ms = spent();
-      return "text" in end ? { kind: "made", text: end.text, ms } : { kind: "failed", detail: end.failed, ms };
-    }
-    const { exitCode, signalCode } = own.child;
-    const ms = spent();
-    await kill(own);
-    if (end === "timeout") return { kind: "timeout", detail: `took longer than ${limits.timeoutMs} ms`, ms, fresh };
-    const full = end === "memory" || signalCode === HEAP_FULL.signal || exitCode === HEAP_FULL.code;
-    if (full) return { kind: "memory", detail: `used more than ${limits.memoryMb} MiB of memory`, ms, fresh };
-    return { kind: "died", detail: `ended its process (${signalCode ?? `exit ${exitCode ?? "?"}`})`, ms, fresh };
-  }
-
-  return {
-    run,
-    prepare: () => void running(),
-    get ready() {
-      return live?.ready === true;
-    },
-    retire: () => void (outdated = true),
-    async stop() {
-      stopped = true;
-      if (live !== undefined) await kill(live);
-    },
-  };
 }
 
-/** Resident memory of a process, KiB; `undefined` where the system does not say. */
+const endOf = (code: number | null, signal: NodeJS.Signals | null): string => signal ?? `exit ${code ?? "?"}`;
+
+/** Reads the resident memory of a process, KiB; `undefined` where the system does not say. */
 async function residentKb(pid: number | undefined): Promise<number | undefined> {
   const text = await readFile(`/proc/${pid ?? 0}/status`, "utf8").catch(() => "");
   const [, kb] = /^VmRSS:\s+(\d+) kB$/m.exec(text) ?? [];
