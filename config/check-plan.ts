@@ -9,26 +9,21 @@ import { didYouMean } from "./problems.ts";
 
 export const YEARS_MS = 100 * 365 * 86_400_000;
 
-export const number = (min: number, max: number): z.ZodType<number> =>
-  z.custom<number>(
-    (value) => typeof value === "number" && value >= min && value <= max,
-    `must be a number from ${min} to ${max}`,
-  );
-export const whole = (min: number, max: number): z.ZodType<number> =>
-  z.custom<number>(
-    (value) => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max,
-    `must be a whole number from ${min} to ${max}`,
-  );
-export const ms = (min: number, max: number): z.ZodType<number> =>
-  z.custom<number>(
-    (value) => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max,
-    `must be a whole number of milliseconds from ${min} to ${max}`,
-  );
+const between =
+  (is: (value: unknown) => boolean, what: string) =>
+  (min: number, max: number): z.ZodType<number> =>
+    z.custom<number>(
+      (value) => is(value) && (value as number) >= min && (value as number) <= max,
+      `must be a ${what} from ${min} to ${max}`,
+    );
+export const number = between((value) => typeof value === "number", "number");
+export const whole = between(Number.isSafeInteger, "whole number");
+export const ms = between(Number.isSafeInteger, "whole number of milliseconds");
 export const textValue = z.custom<string>(
   (value) => typeof value === "string" && value.trim() !== "" && !value.includes("\0"),
   "must be text, not empty",
 );
-/** Whether a server can listen on it: an address or a host name, without spaces around it. */
+/** Returns whether a server can listen on it: an address or a host name, without spaces around it. */
 export const isHost = (value: unknown): value is string =>
   typeof value === "string" &&
   (isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(?:\.(?!-)[A-Za-z0-9-]{1,63})*$/.test(value));
@@ -44,7 +39,7 @@ export const choiceValue = <T extends string>(...values: readonly T[]): z.ZodTyp
   z.custom<T>((value) => (values as readonly unknown[]).includes(value), `must be one of: ${values.join(", ")}`);
 
 /**
- * Whether its keys are all that it holds. A promise or a Map has none of the keys that it seems to have, so that everything
+ * Returns whether its keys are all that it holds. A promise or a Map has none of the keys that it seems to have, so that everything
  * in it would count as left out.
  */
 export const isKeyed = (value: unknown): value is object =>
@@ -64,6 +59,15 @@ export const section = <Shape extends z.ZodRawShape>(shape: Shape): z.ZodType<z.
     z.output<z.ZodObject<Shape>>
   >;
 };
+
+type Optional<Shape extends z.ZodRawShape> = { [Name in keyof Shape]: z.ZodOptional<Shape[Name]> };
+/** A section whose keys may all be left out. */
+export const options = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  section(
+    Object.fromEntries(
+      Object.entries(shape).map(([name, one]) => [name, z.optional(one)]),
+    ) as unknown as Optional<Shape>,
+  );
 
 export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
   z

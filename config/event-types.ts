@@ -1,22 +1,83 @@
-/** Event types of a checked config: their defaults, and what only the validator of their schemas can find. */
-import type { EventTypeOptions, EventTypes } from "../core/model/event-type.ts";
+/** Event types of the config: a list of names, or what each name stands for. */
+import { z } from "zod";
+import {
+  MAX_TYPE_BYTES,
+  MAX_TYPES_BYTES,
+  type EventTypeOptions,
+  type EventTypes,
+  type Validation,
+} from "../core/model/event-type.ts";
+import { isEventName, OPERATIONAL } from "../core/model/names.ts";
 import type { Plan } from "../core/ports/plan.ts";
-import * as defaults from "./defaults.ts";
+import { choiceValue, flag, isKeyed, list, options, pass, textValue } from "./check-plan.ts";
+import { VALIDATE } from "./defaults.ts";
 import { ConfigError, pathText } from "./problems.ts";
-import type { CheckedConfig } from "./schema.ts";
 
-/** The names, and what is known of each where the config says more than names. */
-export function eventNames({
-  events,
-  validate = defaults.VALIDATE,
-}: CheckedConfig): Pick<Plan, "events" | "eventTypes"> {
-  if (events === undefined) return {};
-  if (Array.isArray(events)) return { events };
-  const types = Object.entries(events as Readonly<Record<string, EventTypeOptions>>);
+const isOwnName = (value: unknown): boolean =>
+  typeof value === "string" && isEventName(value) && !value.startsWith(OPERATIONAL);
+const NAME_RULE = `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`;
+
+/** What JSON can say, and as JSON would say it: dates as text, without what is `undefined`. */
+const jsonValue = z.unknown().transform((value, ctx): unknown => {
+  try {
+    const text = JSON.stringify(value);
+    if (text !== undefined && Buffer.byteLength(text) <= MAX_TYPE_BYTES) return JSON.parse(text) as unknown;
+    ctx.addIssue(text === undefined ? "must be JSON" : `must be at most ${MAX_TYPE_BYTES} bytes of JSON`);
+  } catch {
+    ctx.addIssue("must be JSON");
+  }
+  return z.NEVER;
+});
+
+const eventType = options({
+  schema: jsonValue.refine(
+    (value) => typeof value === "boolean" || (typeof value === "object" && value !== null && !Array.isArray(value)),
+    "must be a JSON Schema: an object, true or false",
+  ),
+  example: jsonValue,
+  description: textValue.refine((value) => value.length <= 1_000, "must have at most 1000 characters"),
+  deprecated: flag,
+  validate: choiceValue("off", "warn", "refuse"),
+});
+
+/** The names, or the types by name. */
+export const events = z
+  .unknown()
+  .transform((value, ctx): readonly string[] | Readonly<Record<string, EventTypeOptions>> => {
+    if (Array.isArray(value)) {
+      const names = list(z.custom<string>(isOwnName, NAME_RULE)).safeParse(value);
+      if (names.success) return names.data;
+      pass(names.error, ctx, []);
+      return z.NEVER;
+    }
+    if (!isKeyed(value)) {
+      ctx.addIssue('must be a list of names, or types by name: { "deposit:paid": { schema } }');
+      return z.NEVER;
+    }
+    const types: Record<string, EventTypeOptions> = {};
+    for (const [name, given] of Object.entries(value)) {
+      if (!isOwnName(name)) ctx.addIssue({ code: "custom", path: [name], message: NAME_RULE });
+      const checked = eventType.safeParse(given);
+      if (checked.success) types[name] = checked.data as EventTypeOptions;
+      else pass(checked.error, ctx, [name]);
+    }
+    if (JSON.stringify(types).length > MAX_TYPES_BYTES)
+      ctx.addIssue(`must be at most ${MAX_TYPES_BYTES} bytes of JSON in all`);
+    return types;
+  });
+
+/** Returns the names, and what is known of each where the config says more than names. */
+export function eventNames(
+  given: z.output<typeof events> | undefined,
+  validate: Validation = VALIDATE,
+): Pick<Plan, "events" | "eventTypes"> {
+  if (given === undefined) return {};
+  if (Array.isArray(given)) return { events: given };
+  const types = Object.entries(given as Readonly<Record<string, EventTypeOptions>>);
   return {
     events: types.map(([name]) => name),
     eventTypes: Object.fromEntries(
-      types.map(([name, given]) => [name, { ...given, validate: given.validate ?? validate }]),
+      types.map(([name, type]) => [name, { ...type, validate: type.validate ?? validate }]),
     ),
   };
 }

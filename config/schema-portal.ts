@@ -5,7 +5,7 @@ import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { colorProblems, PORTAL_COLORS, THEMES, type Portal, type PortalLogo } from "../core/model/portal.ts";
 import { unreadable } from "../core/lib/system-error.ts";
-import { list, orFalse, section, textValue } from "./check-plan.ts";
+import { list, options, orFalse, textValue } from "./check-plan.ts";
 import type { RelayConfig } from "./define.ts";
 
 const MOST_ORIGINS = 20;
@@ -25,25 +25,21 @@ const color = z.custom<string>(
   (value) => typeof value === "string" && /^#[0-9a-f]{6}$/i.test(value),
   "must be a colour such as #2450c4",
 );
-const colors = section(Object.fromEntries(PORTAL_COLORS.map((name) => [name, color.optional()])));
+const colors = options(Object.fromEntries(PORTAL_COLORS.map((name) => [name, color])));
 
 /** @param dir where relative paths begin */
 export const portal = (dir: string) =>
   orFalse(
-    section({
-      url: origin.optional(),
-      name: textValue.refine(isName, "must be 1 to 60 characters in one line").optional(),
-      logo: logo(dir).optional(),
-      colors: section(Object.fromEntries(THEMES.map((theme) => [theme, colors.optional()])))
-        .superRefine((given, ctx) => {
-          for (const theme of THEMES)
-            for (const { color: path, message } of colorProblems(theme, given[theme] ?? {}))
-              ctx.addIssue({ code: "custom", path: [theme, path], message });
-        })
-        .optional(),
-      frameAncestors: list(origin)
-        .refine((all) => all.length <= MOST_ORIGINS, `may be at most ${MOST_ORIGINS}`)
-        .optional(),
+    options({
+      url: origin,
+      name: textValue.refine(isName, "must be 1 to 60 characters in one line"),
+      logo: logo(dir),
+      colors: options(Object.fromEntries(THEMES.map((theme) => [theme, colors]))).superRefine((given, ctx) => {
+        for (const theme of THEMES)
+          for (const { color: path, message } of colorProblems(theme, given[theme] ?? {}))
+            ctx.addIssue({ code: "custom", path: [theme, path], message });
+      }),
+      frameAncestors: list(origin).refine((all) => all.length <= MOST_ORIGINS, `may be at most ${MOST_ORIGINS}`),
     }),
   );
 

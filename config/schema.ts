@@ -2,8 +2,10 @@
 import { z } from "zod";
 import { passesOn } from "../core/api/gateway/headers.ts";
 import { isAsync, NOT_ASYNC } from "../core/lib/at-once.ts";
-import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
+import { routeShape } from "../core/limits/route-limits.ts";
+import { HEADER_NAME, MAX_HEADER_NAME, mayStandBeside, REPEATABLE } from "../core/model/header-names.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
+import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
   choiceValue,
@@ -16,7 +18,9 @@ import {
   LOG_LEVELS,
   ms,
   number,
+  options,
   orFalse,
+  pass,
   pem,
   plugin,
   section,
@@ -26,14 +30,13 @@ import {
   YEARS_MS,
 } from "./check-plan.ts";
 import { ABUSE, DELIVERY, HEALTH, RETRY, STEP_UP } from "./defaults.ts";
-import { events } from "./schema-events.ts";
-import { repeatedHeaders } from "./schema-headers.ts";
+import { events } from "./event-types.ts";
+import { notify } from "./notify.ts";
+import { didYouMean } from "./problems.ts";
 import { job } from "./schema-jobs.ts";
-import { notify } from "./schema-notify.ts";
-import { limits } from "./schema-limits.ts";
 import { portal } from "./schema-portal.ts";
 
-/** What the checks need from outside the config. */
+/** Needed by the checks from outside the config. */
 interface ConfigSurroundings {
   readonly configDir: string;
   /** Endpoints that a limits row may name. */
@@ -83,162 +86,201 @@ function eachTransform(transforms: unknown, ctx: z.core.$RefinementCtx): void {
   }
 }
 
-/** The schema of the whole config. */
-export function configSchema(around: ConfigSurroundings) {
-  const wait = ms(10, 3_600_000);
-  return section({
-    dataDir: textValue.optional(),
-    server: section({
-      host: host.optional(),
-      port: whole(0, 65_535).optional(),
-      trustedProxies: list(z.custom<string>(isNetwork, "must be an address or a CIDR, such as 10.0.0.0/8")).optional(),
-      shutdownMs: ms(0, 3_600_000).optional(),
-      maxConnections: whole(1, 1_000_000).optional(),
-      readyNeeds: list(textValue).optional(),
-      tls: section({
-        cert: pem(around.configDir, /-----BEGIN CERTIFICATE-----/, "a certificate"),
-        key: pem(around.configDir, /-----BEGIN [A-Z ]*PRIVATE KEY-----/, "a private key"),
-      }).optional(),
-    }).optional(),
-    storage: plugin<StoragePlugin>("storage", "sqlite()").optional(),
-    sources: list(plugin<SourcePlugin>("source", "http()")).superRefine(eachOnce).optional(),
-    transports: list(plugin<TransportPlugin>("transport", "https()"))
-      .refine((value) => value.length > 0, "must name at least one, such as https()")
-      .superRefine(eachNamed)
-      .optional(),
-    auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
-    observers: list(plugin<ObserverPlugin>("observer", "otlp()")).optional(),
-    events: events.optional(),
-    validate: choiceValue("off", "warn", "refuse").optional(),
-    transforms: z.custom<Readonly<Record<string, Transform>>>().superRefine(eachTransform).optional(),
-    transformLimits: section({
-      timeoutMs: ms(10, 10_000).optional(),
-      memoryMb: whole(16, 4_096).optional(),
-      workers: whole(2, 64).optional(),
-    }).optional(),
-    retry: section({
-      attempts: whole(1, 5).optional(),
-      firstDelayMs: wait.optional(),
-      factor: number(1, 10).optional(),
-      maxDelayMs: wait.optional(),
-      delaysMs: list(ms(LEAST_DELAY_MS, LONGEST_SCHEDULE_MS))
-        .refine((value) => value.length > 0 && value.length <= MOST_DELAYS, `must have 1 to ${MOST_DELAYS} waits`)
-        .optional(),
-    })
-      .superRefine((value, ctx) => {
-        const message = scheduleProblem(value);
-        if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
-      })
-      .refine((value) => (value.firstDelayMs ?? RETRY.firstDelayMs) <= (value.maxDelayMs ?? RETRY.maxDelayMs), {
-        path: ["maxDelayMs"],
-        message: "must not be less than firstDelayMs",
-      })
-      .optional(),
-    delivery: section({
-      timeoutMs: ms(10, 30_000).optional(),
-      concurrency: whole(1, 100_000).optional(),
-      perSubscription: whole(1, 100_000).optional(),
-      holdMs: ms(0, 3_600_000).optional(),
-    })
-      .refine(
-        (value) =>
-          value.perSubscription === undefined || value.perSubscription <= (value.concurrency ?? DELIVERY.concurrency),
-        {
-          path: ["perSubscription"],
-          message: "must not be more than concurrency",
-        },
-      )
-      .optional(),
-    guard: section({
-      allow: list(
-        z
-          .custom<string>((value) => typeof value === "string", "must be text, such as 10.2.0.0/16:8443")
-          .superRefine((entry, ctx) => {
-            const message = around.allowProblem(entry);
-            if (message !== undefined) ctx.addIssue({ code: "custom", message });
-          }),
-      ).optional(),
-      ports: list(whole(1, 65_535))
-        .refine((value) => value.length > 0, "must name at least one port, such as 443")
-        .optional(),
-      ca: pem(around.configDir, /-----BEGIN CERTIFICATE-----/, "certificates").optional(),
-    }).optional(),
-    limits: limits(around.endpoints).optional(),
-    abuse: orFalse(
-      section({
-        factor: number(1, 1_000).optional(),
-        windowMs: ms(1_000, 3_600_000).optional(),
-        failures: whole(1, 1_000_000).optional(),
-        failuresWindowMs: ms(1_000, 86_400_000).optional(),
-        suspendMs: ms(1_000, 86_400_000).optional(),
-        maxSuspendMs: ms(1_000, 30 * 86_400_000).optional(),
-        forgetMs: ms(1_000, 366 * 86_400_000).optional(),
-      }).refine((value) => (value.suspendMs ?? ABUSE.suspendMs) <= (value.maxSuspendMs ?? ABUSE.maxSuspendMs), {
-        path: ["maxSuspendMs"],
-        message: "must not be less than suspendMs",
-      }),
-    ).optional(),
-    stepUp: section({
-      acr: list(textValue).optional(),
-      amr: list(textValue).optional(),
-      maxAgeMs: ms(1_000, 86_400_000).optional(),
-    })
-      .refine((value) => (value.acr ?? STEP_UP.acr).length + (value.amr ?? STEP_UP.amr).length > 0, {
-        path: ["amr"],
-        message: "must name at least one where acr names none, or no second factor ever counts",
-      })
-      .optional(),
-    health: orFalse(
-      section({
-        breakerAfter: whole(1, 1_000_000).optional(),
-        breakerPauseMs: ms(1, 86_400_000).optional(),
-        breakerMaxPauseMs: ms(1, 86_400_000).optional(),
-        disableAfterMs: ms(1_000, YEARS_MS).optional(),
-      }).refine(
-        (value) =>
-          (value.breakerPauseMs ?? HEALTH.breakerPauseMs) <= (value.breakerMaxPauseMs ?? HEALTH.breakerMaxPauseMs),
-        {
-          path: ["breakerMaxPauseMs"],
-          message: "must not be less than breakerPauseMs",
-        },
-      ),
-    ).optional(),
-    signature: section({ ed25519: flag.optional(), headers: repeatedHeaders.optional() }).optional(),
-    subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
-    notify: notify.optional(),
-    intake: section({
-      maxPending: whole(0, 1_000_000_000).optional(),
-      maxPendingPerKey: whole(0, 1_000_000_000).optional(),
-      reserveBytes: whole(0, 1_000_000_000_000_000).optional(),
-      // Two batches of 8 MiB: one caller must not fill it alone.
-      maxBodyBytes: whole(16_777_216, 1_099_511_627_776).optional(),
-    }).optional(),
-    metrics: section({ token: tokenValue.optional(), port: whole(0, 65_535).optional() }).optional(),
-    log: section({ level: choiceValue(...LOG_LEVELS).optional() }).optional(),
-    gateway: section({
-      upstream: z.custom<string>(
-        isUpstream,
-        "must be an http:// or https:// URL without credentials, query or fragment",
-      ),
-      keyHeader: z
-        .custom<string>(
-          (value) => typeof value === "string" && /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/.test(value),
-          "must be a header name",
-        )
-        .refine((name) => passesOn(name.toLowerCase()), "must be another header: the gateway does not pass it on")
-        .optional(),
-    }).optional(),
-    jobs: list(job(around.cronValid)).optional(),
-    dashboard: flag.optional(),
-    portal: portal(around.configDir).optional(),
-    threads: z
-      .custom<"auto" | number>(
-        (value) =>
-          value === "auto" || (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= 64),
-        'must be "auto" or a whole number from 1 to 64',
-      )
-      .optional(),
+const server = (dir: string) =>
+  options({
+    host,
+    port: whole(0, 65_535),
+    trustedProxies: list(z.custom<string>(isNetwork, "must be an address or a CIDR, such as 10.0.0.0/8")),
+    shutdownMs: ms(0, 3_600_000),
+    maxConnections: whole(1, 1_000_000),
+    readyNeeds: list(textValue),
+    tls: section({
+      cert: pem(dir, /-----BEGIN CERTIFICATE-----/, "a certificate"),
+      key: pem(dir, /-----BEGIN [A-Z ]*PRIVATE KEY-----/, "a private key"),
+    }),
+  });
+
+const wait = ms(10, 3_600_000);
+const retry = options({
+  attempts: whole(1, 5),
+  firstDelayMs: wait,
+  factor: number(1, 10),
+  maxDelayMs: wait,
+  delaysMs: list(ms(LEAST_DELAY_MS, LONGEST_SCHEDULE_MS)).refine(
+    (value) => value.length > 0 && value.length <= MOST_DELAYS,
+    `must have 1 to ${MOST_DELAYS} waits`,
+  ),
+})
+  .superRefine((value, ctx) => {
+    const message = scheduleProblem(value);
+    if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
+  })
+  .refine((value) => (value.firstDelayMs ?? RETRY.firstDelayMs) <= (value.maxDelayMs ?? RETRY.maxDelayMs), {
+    path: ["maxDelayMs"],
+    message: "must not be less than firstDelayMs",
+  });
+
+const delivery = options({
+  timeoutMs: ms(10, 30_000),
+  concurrency: whole(1, 100_000),
+  perSubscription: whole(1, 100_000),
+  holdMs: ms(0, 3_600_000),
+}).refine((value) => (value.perSubscription ?? 0) <= (value.concurrency ?? DELIVERY.concurrency), {
+  path: ["perSubscription"],
+  message: "must not be more than concurrency",
+});
+
+const guard = ({ configDir, allowProblem }: ConfigSurroundings) =>
+  options({
+    allow: list(
+      z
+        .custom<string>((value) => typeof value === "string", "must be text, such as 10.2.0.0/16:8443")
+        .superRefine((entry, ctx) => {
+          const message = allowProblem(entry);
+          if (message !== undefined) ctx.addIssue({ code: "custom", message });
+        }),
+    ),
+    ports: list(whole(1, 65_535)).refine((value) => value.length > 0, "must name at least one port, such as 443"),
+    ca: pem(configDir, /-----BEGIN CERTIFICATE-----/, "certificates"),
+  });
+
+const limitRow = orFalse(section({ perMinute: whole(1, 1_000_000_000), per5s: whole(1, 1_000_000_000) }));
+const limitsCheck = section({ token: tokenValue });
+const allOff = z.literal(false, { error: "can only be false: all rows off" });
+
+/** @param endpoints endpoints that a row may name; the names of parameters do not matter */
+function limits(endpoints: readonly string[]): z.ZodType<Record<string, unknown>> {
+  const shapes = new Set(endpoints.map(routeShape));
+  return z.record(z.string(), z.unknown(), { error: "must be an object: { … }" }).superRefine((rows, ctx) => {
+    const named = new Map<string, string>();
+    for (const [name, value] of Object.entries(rows)) {
+      if (value === undefined) continue;
+      const shape = routeShape(name);
+      const other = named.get(shape);
+      named.set(shape, name);
+      if (other !== undefined) {
+        ctx.addIssue({ code: "custom", path: [name], message: `is the same endpoint as ${JSON.stringify(other)}` });
+        continue;
+      }
+      if (name !== "check" && name !== "*" && !shapes.has(shape)) {
+        const message = `names no endpoint${didYouMean(name, endpoints)}; write it as "GET /path/{param}"`;
+        ctx.addIssue({ code: "custom", path: [name], message });
+        continue;
+      }
+      const schema: z.ZodType = name === "check" ? limitsCheck : name === "*" ? allOff : limitRow;
+      const result = schema.safeParse(value);
+      if (!result.success) pass(result.error, ctx, [name]);
+    }
   });
 }
+
+const abuse = options({
+  factor: number(1, 1_000),
+  windowMs: ms(1_000, 3_600_000),
+  failures: whole(1, 1_000_000),
+  failuresWindowMs: ms(1_000, 86_400_000),
+  suspendMs: ms(1_000, 86_400_000),
+  maxSuspendMs: ms(1_000, 30 * 86_400_000),
+  forgetMs: ms(1_000, 366 * 86_400_000),
+}).refine((value) => (value.suspendMs ?? ABUSE.suspendMs) <= (value.maxSuspendMs ?? ABUSE.maxSuspendMs), {
+  path: ["maxSuspendMs"],
+  message: "must not be less than suspendMs",
+});
+
+const stepUp = options({
+  acr: list(textValue),
+  amr: list(textValue),
+  maxAgeMs: ms(1_000, 86_400_000),
+}).refine((value) => (value.acr ?? STEP_UP.acr).length + (value.amr ?? STEP_UP.amr).length > 0, {
+  path: ["amr"],
+  message: "must name at least one where acr names none, or no second factor ever counts",
+});
+
+const health = options({
+  breakerAfter: whole(1, 1_000_000),
+  breakerPauseMs: ms(1, 86_400_000),
+  breakerMaxPauseMs: ms(1, 86_400_000),
+  disableAfterMs: ms(1_000, YEARS_MS),
+}).refine(
+  (value) => (value.breakerPauseMs ?? HEALTH.breakerPauseMs) <= (value.breakerMaxPauseMs ?? HEALTH.breakerMaxPauseMs),
+  { path: ["breakerMaxPauseMs"], message: "must not be less than breakerPauseMs" },
+);
+
+/** Headers of a delivery under names of one's own. */
+const MOST_HEADERS = 16;
+
+const repeatedHeaders = z
+  .record(z.string(), z.enum(REPEATABLE, `must be one of ${REPEATABLE.join(", ")}`), {
+    error: "must be an object: { … }",
+  })
+  .superRefine((given, ctx) => {
+    const names = Object.keys(given);
+    const refuse = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });
+    if (names.length > MOST_HEADERS) refuse([], `may be at most ${MOST_HEADERS}`);
+    const seen = new Set<string>();
+    for (const name of names) {
+      const lower = name.toLowerCase();
+      if (name.length > MAX_HEADER_NAME || !HEADER_NAME.test(name)) refuse([name], "is not a header name");
+      else if (!mayStandBeside(name)) refuse([name], "is a header that a delivery or its connection has already");
+      else if (seen.has(lower)) refuse([name], "is given more than once");
+      seen.add(lower);
+    }
+  });
+
+const gateway = section({
+  upstream: z.custom<string>(isUpstream, "must be an http:// or https:// URL without credentials, query or fragment"),
+  keyHeader: z
+    .custom<string>(
+      (value) => typeof value === "string" && /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/.test(value),
+      "must be a header name",
+    )
+    .refine((name) => passesOn(name.toLowerCase()), "must be another header: the gateway does not pass it on")
+    .optional(),
+});
+
+/** The schema of the whole config. */
+export const configSchema = (around: ConfigSurroundings) =>
+  options({
+    dataDir: textValue,
+    server: server(around.configDir),
+    storage: plugin<StoragePlugin>("storage", "sqlite()"),
+    sources: list(plugin<SourcePlugin>("source", "http()")).superRefine(eachOnce),
+    transports: list(plugin<TransportPlugin>("transport", "https()"))
+      .refine((value) => value.length > 0, "must name at least one, such as https()")
+      .superRefine(eachNamed),
+    auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })"),
+    observers: list(plugin<ObserverPlugin>("observer", "otlp()")),
+    events,
+    validate: choiceValue("off", "warn", "refuse"),
+    transforms: z.custom<Readonly<Record<string, Transform>>>().superRefine(eachTransform),
+    transformLimits: options({ timeoutMs: ms(10, 10_000), memoryMb: whole(16, 4_096), workers: whole(2, 64) }),
+    retry,
+    delivery,
+    guard: guard(around),
+    limits: limits(around.endpoints),
+    abuse: orFalse(abuse),
+    stepUp,
+    health: orFalse(health),
+    signature: options({ ed25519: flag, headers: repeatedHeaders }),
+    subscriptions: options({ perKey: whole(1, 100_000) }),
+    notify,
+    intake: options({
+      maxPending: whole(0, 1_000_000_000),
+      maxPendingPerKey: whole(0, 1_000_000_000),
+      reserveBytes: whole(0, 1_000_000_000_000_000),
+      // Two batches of 8 MiB: one caller must not fill it alone.
+      maxBodyBytes: whole(16_777_216, 1_099_511_627_776),
+    }),
+    metrics: options({ token: tokenValue, port: whole(0, 65_535) }),
+    log: options({ level: choiceValue(...LOG_LEVELS) }),
+    gateway,
+    jobs: list(job(around.cronValid)),
+    dashboard: flag,
+    portal: portal(around.configDir),
+    threads: z.custom<"auto" | number>(
+      (value) => value === "auto" || (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 64),
+      'must be "auto" or a whole number from 1 to 64',
+    ),
+  });
 
 export type CheckedConfig = z.output<ReturnType<typeof configSchema>>;

@@ -73,7 +73,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
 
 function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | undefined): Plan {
   const { settings, configDir, cwd } = frame;
-  const { server = {}, guard = {}, metrics = {} } = config;
+  const { guard = {}, metrics = {} } = config;
   const limitsCheck = config.limits?.["check"] as { token: string } | undefined;
   return {
     configDir,
@@ -81,17 +81,13 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
       settings.dataDir === undefined
         ? resolve(configDir, config.dataDir ?? defaults.DATA_DIR)
         : resolve(cwd, settings.dataDir),
-    server: {
-      ...over(defaults.SERVER, server),
-      ...(settings.host !== undefined && { host: settings.host }),
-      ...(settings.port !== undefined && { port: settings.port }),
-    },
+    server: over(over(defaults.SERVER, config.server), { host: settings.host, port: settings.port }),
     storage: chooseStorage(config.storage, settings),
     sources: config.sources ?? [http()],
     transports: config.transports ?? [https()],
     auth: config.auth ?? chooseAuth(settings),
     observers: observers(config.observers ?? [], traces),
-    ...eventNames(config),
+    ...eventNames(config.events, config.validate),
     transforms: { ...config.transforms },
     transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),
@@ -113,16 +109,14 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     dashboard: config.dashboard ?? true,
     portal: portalOf(config.portal, config.dashboard),
     threads: config.threads ?? 1,
-    keys: {
-      ...(settings.masterKey !== undefined && { master: settings.masterKey }),
-      ...(settings.olderMasterKeys !== undefined && { older: settings.olderMasterKeys.trim().split(/[\s,]+/) }),
-      ...(settings.signingKey !== undefined && { signing: settings.signingKey }),
-      ...(settings.publishToken !== undefined && { publishToken: settings.publishToken }),
-      ...(settings.webhookKey !== undefined && { webhook: settings.webhookKey }),
-      ...(settings.olderWebhookKeys !== undefined && {
-        olderWebhook: settings.olderWebhookKeys.trim().split(/[\s,]+/),
-      }),
-    },
+    keys: defined({
+      master: settings.masterKey,
+      older: settings.olderMasterKeys?.trim().split(/[\s,]+/),
+      signing: settings.signingKey,
+      publishToken: settings.publishToken,
+      webhook: settings.webhookKey,
+      olderWebhook: settings.olderWebhookKeys?.trim().split(/[\s,]+/),
+    }),
   };
 }
 
@@ -156,11 +150,15 @@ function rows(limits: Readonly<Record<string, unknown>>): LimitRows {
   return over(base, own as LimitRows);
 }
 
-/** `given` over `base`; what is undefined in `given` counts as left out. */
-function over<T extends object>(base: T, given: { readonly [K in keyof T]?: T[K] | undefined } = {}): T {
-  const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...base, ...Object.fromEntries(set) };
-}
+/** Leaves out what is undefined. */
+const defined = <T extends object>(given: { readonly [K in keyof T]?: T[K] | undefined }): Partial<T> =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<T>;
+
+/** Puts `given` over `base`; what is undefined in `given` counts as left out. */
+const over = <T extends object>(base: T, given: { readonly [K in keyof T]?: T[K] | undefined } = {}): T => ({
+  ...base,
+  ...defined(given),
+});
 
 function retryOf({ retry = {} }: CheckedConfig): Plan["retry"] {
   const { delaysMs, ...backoff } = retry;
