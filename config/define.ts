@@ -2,6 +2,12 @@
 import type {
   AbuseOptions,
   AuthPlugin,
+  DeliveryOptions,
+  GuardOptions,
+  IntakeOptions,
+  ServerOptions,
+  SignatureOptions,
+  StepUpOptions,
   HealthOptions,
   Job,
   Plan,
@@ -12,10 +18,9 @@ import type {
   TransportPlugin,
 } from "../core/ports/plan.ts";
 import type { EventTypeOptions, Validation } from "../core/model/event-type.ts";
-import type { RepeatedHeaders } from "../core/model/header-names.ts";
 import type { PortalColors } from "../core/model/portal.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
-import type { Transform } from "../core/model/transform.ts";
+import type { Transform, TransformLimits } from "../core/model/transform.ts";
 
 /**
  * Rows of the limits table by `METHOD /path/{param}`: a row replaces ours, `false` switches it off, `"*": false`
@@ -31,30 +36,7 @@ export type LimitsConfig = {
 export interface RelayConfig {
   /** Folder of the relay's own files; made with mode 0700. Relative to the config file. @default "./data" */
   readonly dataDir?: string;
-  readonly server?: {
-    /** Address to listen on. @default "127.0.0.1" */
-    readonly host?: string;
-    /** 0 asks for any free port. @default 8080 */
-    readonly port?: number;
-    /** Addresses and CIDRs whose `X-Forwarded-For` is believed. @default [] */
-    readonly trustedProxies?: readonly string[];
-    /** A stop takes no longer than this, in milliseconds. @default 9000 */
-    readonly shutdownMs?: number;
-    /** Open connections beyond this are closed at once. @default 10000 */
-    readonly maxConnections?: number;
-    /**
-     * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`. One that is away and not named
-     * here makes the relay `degraded`, which is 200. @default []
-     */
-    readonly readyNeeds?: readonly string[];
-    /** PEM files to serve HTTPS with. @default plain HTTP */
-    readonly tls?: {
-      /** PEM file with the certificate and those that lead to its authority. */
-      readonly cert: string;
-      /** PEM file with the private key. */
-      readonly key: string;
-    };
-  };
+  readonly server?: Partial<ServerOptions>;
   /** Where everything is kept. @default sqlite(), or redis({ url }) where RELAY_REDIS_URL is set */
   readonly storage?: StoragePlugin;
   /** Where events come from. @default [http()] */
@@ -80,71 +62,21 @@ export interface RelayConfig {
    * They run in processes of their own, which load this file too. @default none
    */
   readonly transforms?: Readonly<Record<string, Transform>>;
-  readonly transformLimits?: {
-    /** The longest run of a transform, in milliseconds. @default 1000 */
-    readonly timeoutMs?: number;
-    /** Memory that transforms may use in each process, in MiB. @default 64 */
-    readonly memoryMb?: number;
-    /**
-     * Processes that run transforms, started when the first is needed. Slow transforms never hold all of them, so at
-     * least 2. @default 2
-     */
-    readonly workers?: number;
-  };
+  readonly transformLimits?: Partial<TransformLimits>;
   /**
    * When a failed attempt is made again: any part of a backoff, each with its own default, or `delaysMs`, the waits
    * themselves. @default 5 attempts, 5 s × 4, at most 1 h
    */
   readonly retry?: RetrySettings;
-  readonly delivery?: {
-    /**
-     * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; a body that is not
-     * there by then is not waited for. @default 10000
-     */
-    readonly timeoutMs?: number;
-    /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
-    readonly concurrency?: number;
-    /**
-     * Attempts under way at once to one subscription. Without it the bound adapts: 16 at first, more while the receiver answers
-     * quickly and more is due, up to half of `concurrency` and a fair share, fewer after errors. @default it adapts
-     */
-    readonly perSubscription?: number;
-    /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
-    readonly holdMs?: number;
-  };
-  readonly guard?: {
-    /** What may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
-    readonly allow?: readonly string[];
-    /** Ports that may be called on public addresses. @default [443] */
-    readonly ports?: readonly number[];
-    /** PEM file with certificate authorities, added to the system's. @default none */
-    readonly ca?: string;
-  };
+  readonly delivery?: Partial<DeliveryOptions>;
+  readonly guard?: Partial<GuardOptions>;
   readonly limits?: LimitsConfig;
   /** Suspension of who presses on after refusals. `false`: never. @default 5 × the sustained limit in 60 s → 300 s */
   readonly abuse?: Partial<AbuseOptions> | false;
-  readonly stepUp?: {
-    /** `acr` values that prove a second factor. @default [] */
-    readonly acr?: readonly string[];
-    /** `amr` values that prove a second factor. @default ["mfa"] */
-    readonly amr?: readonly string[];
-    /** How long ago it may have been, in milliseconds. @default 300000 */
-    readonly maxAgeMs?: number;
-  };
+  readonly stepUp?: Partial<StepUpOptions>;
   /** Breaker and automatic disabling. `false`: neither. @default 20 failures or 5 time-outs in a row → 60 s…15 min; 5 days → disabled */
   readonly health?: Partial<HealthOptions> | false;
-  readonly signature?: {
-    /**
-     * Signs each delivery with an Ed25519 key of the relay too, `v1a` of Standard Webhooks, and publishes the public key at
-     * `/.well-known/relay-keys`. @default false
-     */
-    readonly ed25519?: boolean;
-    /**
-     * Repeats headers of each delivery under names of one's own, at most 16: `{ "svix-id": "webhook-id" }`. The headers
-     * that they repeat are sent as well. @default {}
-     */
-    readonly headers?: RepeatedHeaders;
-  };
+  readonly signature?: Partial<SignatureOptions>;
   readonly subscriptions?: {
     /** Subscriptions that one API key may have. @default 50 */
     readonly perKey?: number;
@@ -167,22 +99,7 @@ export interface RelayConfig {
     /** The same for each API key. @default half of `intake.maxPendingPerKey` */
     readonly pendingPerKey?: number;
   };
-  readonly intake?: {
-    /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
-    readonly maxPending?: number;
-    /** The same for one API key: its publishers are refused while so many of its deliveries are pending. @default 0 */
-    readonly maxPendingPerKey?: number;
-    /**
-     * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted: below it publishing is refused
-     * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk
-     */
-    readonly reserveBytes?: number;
-    /**
-     * Publishing is refused while this many bytes of bodies are under way; one address, and one token, gets a quarter of
-     * them at most, and always room for one batch. At least 16 MiB. @default 67_108_864
-     */
-    readonly maxBodyBytes?: number;
-  };
+  readonly intake?: Partial<IntakeOptions>;
   readonly metrics?: {
     /** Bearer token that `/metrics` asks for. @default none */
     readonly token?: string;

@@ -27,11 +27,14 @@ export type Transform = (event: TransformEvent<never>, context: TransformContext
 
 /** Bounds of one run, which the config sets. */
 export interface TransformLimits {
-  /** The longest run, in milliseconds. */
+  /** The longest run of a transform, in milliseconds. @default 1000 */
   readonly timeoutMs: number;
-  /** Memory that the transforms of one worker may use, in MiB. */
+  /** Memory that transforms may use in each process, in MiB. @default 64 */
   readonly memoryMb: number;
-  /** Processes that run transforms, one at a time each. Each node has its own, started when they are needed. */
+  /**
+   * Processes that run transforms, started when the first is needed. Slow transforms never hold all of them, so at
+   * least 2. @default 2
+   */
   readonly workers: number;
 }
 

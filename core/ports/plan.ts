@@ -87,6 +87,96 @@ export interface AbuseOptions {
   readonly forgetMs: number;
 }
 
+export interface ServerOptions {
+  /** Address to listen on. @default "127.0.0.1" */
+  readonly host: string;
+  /** 0 asks for any free port. @default 8080 */
+  readonly port: number;
+  /** Addresses and CIDRs whose `X-Forwarded-For` is believed. @default [] */
+  readonly trustedProxies: readonly string[];
+  /** A stop takes no longer than this, in milliseconds. @default 9000 */
+  readonly shutdownMs: number;
+  /** Open connections beyond this are closed at once. @default 10000 */
+  readonly maxConnections: number;
+  /**
+   * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`. One that is away and not named
+   * here makes the relay `degraded`, which is 200. @default []
+   */
+  readonly readyNeeds?: readonly string[];
+  /** PEM files to serve HTTPS with. @default plain HTTP */
+  readonly tls?: {
+    /** PEM file with the certificate and those that lead to its authority. */
+    readonly cert: string;
+    /** PEM file with the private key. */
+    readonly key: string;
+  };
+}
+
+export interface DeliveryOptions {
+  /**
+   * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; a body that is not
+   * there by then is not waited for. @default 10000
+   */
+  readonly timeoutMs: number;
+  /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
+  readonly concurrency: number;
+  /**
+   * Attempts under way at once to one subscription. Without it the bound adapts: 16 at first, more while the receiver answers
+   * quickly and more is due, up to half of `concurrency` and a fair share, fewer after errors. @default it adapts
+   */
+  readonly perSubscription?: number | undefined;
+  /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
+  readonly holdMs: number;
+}
+
+export interface GuardOptions {
+  /** What may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
+  readonly allow: readonly string[];
+  /** Ports that may be called on public addresses. @default [443] */
+  readonly ports: readonly number[];
+  /** PEM file with certificate authorities, added to the system's. @default none */
+  readonly ca?: string;
+}
+
+export interface StepUpOptions {
+  /** `acr` values that prove a second factor. @default [] */
+  readonly acr: readonly string[];
+  /** `amr` values that prove a second factor. @default ["mfa"] */
+  readonly amr: readonly string[];
+  /** How long ago it may have been, in milliseconds. @default 300000 */
+  readonly maxAgeMs: number;
+}
+
+export interface SignatureOptions {
+  /**
+   * Signs each delivery with an Ed25519 key of the relay too, `v1a` of Standard Webhooks, and publishes the public key at
+   * `/.well-known/relay-keys`. @default false
+   */
+  readonly ed25519: boolean;
+  /**
+   * Repeats headers of each delivery under names of one's own, at most 16: `{ "svix-id": "webhook-id" }`. The headers
+   * that they repeat are sent as well. @default {}
+   */
+  readonly headers: RepeatedHeaders;
+}
+
+export interface IntakeOptions {
+  /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
+  readonly maxPending: number;
+  /** The same for one API key: its publishers are refused while so many of its deliveries are pending. @default 0 */
+  readonly maxPendingPerKey: number;
+  /**
+   * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted: below it publishing is refused
+   * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk
+   */
+  readonly reserveBytes?: number;
+  /**
+   * Publishing is refused while this many bytes of bodies are under way; one address, and one token, gets a quarter of
+   * them at most, and always room for one batch. At least 16 MiB. @default 67_108_864
+   */
+  readonly maxBodyBytes: number;
+}
+
 /** Where the relay sends its notices about all keys to its operator. */
 export interface NotifyTarget {
   readonly url: string;
@@ -107,19 +197,7 @@ interface NotifyOptions {
 export interface Plan {
   readonly dataDir: string;
   readonly configDir: string;
-  readonly server: {
-    readonly host: string;
-    /** 0 asks for any free port. */
-    readonly port: number;
-    /** CIDRs or addresses. */
-    readonly trustedProxies: readonly string[];
-    readonly shutdownMs: number;
-    readonly maxConnections: number;
-    /** Names of the parts of `/readyz` that must be ready beside the relay's own: `source:amqp`. */
-    readonly readyNeeds?: readonly string[];
-    /** Absolute paths. */
-    readonly tls?: { readonly cert: string; readonly key: string };
-  };
+  readonly server: ServerOptions;
   readonly storage: StoragePlugin;
   readonly sources: readonly SourcePlugin[];
   readonly transports: readonly TransportPlugin[];
@@ -133,30 +211,18 @@ export interface Plan {
   readonly transforms: Readonly<Record<string, Transform>>;
   readonly transformLimits: TransformLimits;
   readonly retry: RetryOptions;
-  readonly delivery: {
-    readonly timeoutMs: number;
-    readonly concurrency: number;
-    readonly perSubscription?: number | undefined;
-    readonly holdMs: number;
-  };
-  /** `ca`: absolute path of a PEM file, added to the system's. */
-  readonly guard: { readonly allow: readonly string[]; readonly ports: readonly number[]; readonly ca?: string };
+  readonly delivery: DeliveryOptions;
+  readonly guard: GuardOptions;
   /** Every row of the tables, overrides applied. */
   readonly limits: LimitRows;
   readonly limitsCheck?: { readonly token: string };
   readonly abuse: AbuseOptions | false;
-  readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };
+  readonly stepUp: StepUpOptions;
   readonly health: HealthOptions | false;
-  /** Signatures of deliveries beside the HMAC ones, and headers that repeat others under another name. */
-  readonly signature: { readonly ed25519: boolean; readonly headers: RepeatedHeaders };
+  readonly signature: SignatureOptions;
   readonly subscriptions: { readonly perKey: number };
   readonly notify: NotifyOptions;
-  readonly intake: {
-    readonly maxPending: number;
-    readonly maxPendingPerKey: number;
-    readonly maxBodyBytes: number;
-    readonly reserveBytes?: number;
-  };
+  readonly intake: IntakeOptions;
   readonly metrics: { readonly token?: string; readonly port?: number };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
   readonly gateway?: { readonly upstream: string; readonly keyHeader: string };

@@ -9,8 +9,13 @@ import { VARIABLES } from "./variables.ts";
 /** Where the fields of options with a name of their own are written. */
 const NAMED: Readonly<Record<string, string>> = {
   RetrySettings: "core/model/subscription.ts",
-  HealthOptions: "core/ports/plan.ts",
-  AbuseOptions: "core/ports/plan.ts",
+  TransformLimits: "core/model/transform.ts",
+  ...Object.fromEntries(
+    ["Server", "Delivery", "Guard", "Abuse", "StepUp", "Health", "Signature", "Intake"].map((name) => [
+      `${name}Options`,
+      "core/ports/plan.ts",
+    ]),
+  ),
   PortalOptions: "config/define.ts",
 };
 
