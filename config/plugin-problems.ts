@@ -5,7 +5,7 @@ import { partNames } from "../core/runtime/compose/readiness.ts";
 import { sameRoute } from "../core/lib/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
 import { thrownText } from "../core/runtime/plugin/thrown.ts";
-import { createSecretOptions, secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
+import { SecretOptions, secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 
 /** Every plug-in of a plan with its place in the config: `sources[0]`. */
@@ -82,7 +82,7 @@ export function said(given: readonly ConfigProblem[] | undefined): readonly Conf
 
 /** What a plug-in throws, with its secret options masked. */
 export function hidden(error: unknown, plugin: Plugin<string, unknown>, around: SecretSurroundings): string {
-  const secrets = createSecretOptions(around);
+  const secrets = new SecretOptions(around);
   try {
     secrets.of(plugin);
   } catch {} // One that cannot be read cannot be in the text, and is a problem of its own.

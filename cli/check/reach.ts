@@ -5,7 +5,7 @@ import { createGuard } from "../../core/guard/index.ts";
 import { ConnectError } from "../../core/model/errors.ts";
 import type { Plan, TransportPlugin } from "../../core/ports/plan.ts";
 import type { Connect, PluginContext, TlsIdentity } from "../../core/ports/plugin.ts";
-import { createSecretOptions } from "../../core/runtime/offline.ts";
+import { SecretOptions } from "../../core/runtime/offline.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { withDeadline } from "../support/network.ts";
 import { bad, type Finding, good } from "./finding.ts";
@@ -57,6 +57,6 @@ export async function checkReach(url: string, plan: Plan, { clock, env }: CliEnv
 function reachOf(plan: Plan, connect: Connect, env: CliEnvironment["env"]): Reach {
   const transport = plan.transports.find(({ name }) => name === "https") as Partial<HasReach> & TransportPlugin;
   if (transport?.reach === undefined) return { connect, hosts: new Map() };
-  const secret = createSecretOptions({ env, configDir: plan.configDir }).of(transport);
+  const secret = new SecretOptions({ env, configDir: plan.configDir }).of(transport);
   return transport.reach({ connect, configDir: plan.configDir, secret });
 }

@@ -8,7 +8,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import {
   contextOf,
   type ContextParts,
-  createSecretOptions,
+  SecretOptions,
   hasMasterKey,
   loadKeys,
   nullMetrics,
@@ -85,7 +85,7 @@ function surroundings({ dataDir, configDir }: Plan, { clock, say, env }: CliEnvi
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
   const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));
   const guess = (): Promise<never> => Promise.reject(new Error("a command takes no guesses"));
-  const secrets = createSecretOptions({ env, configDir });
+  const secrets = new SecretOptions({ env, configDir });
   const outside = { connect: nowhere, fetch: nowhere, guess };
   return { clock, log, metrics: nullMetrics, ...outside, keys, secrets, dataDir, configDir };
 }

@@ -1,10 +1,5 @@
 /** Does work by the clock. A schedule that a person writes is a cron's: see `ticks.ts`. */
-
-/** The part of the clock port that it needs. */
-interface Sleeper {
-  now(): number;
-  sleep(until: number, signal?: AbortSignal): Promise<void>;
-}
+import type { Sleeper } from "./within.ts";
 
 /**
  * Does the work `ms` milliseconds from now, and again so long after each time that it has ended. Resolves when the signal

@@ -2,12 +2,7 @@
  * Finds the ticks of a cron schedule by looking at the wall clock again and again. No wait is longer than a minute, so that a
  * clock which is set, forwards or back, holds up no later tick.
  */
-
-/** The part of the clock port that it needs. */
-interface Sleeper {
-  now(): number;
-  sleep(until: number, signal?: AbortSignal): Promise<void>;
-}
+import type { Sleeper } from "./within.ts";
 
 interface TickSchedule {
   /** A cron expression of five fields, or of six with seconds first. */

@@ -1,7 +1,7 @@
 /** Waits for work, but not for ever. */
 
 /** The part of the clock port that a wait needs. */
-interface Sleeper {
+export interface Sleeper {
   now(): number;
   sleep(until: number, signal?: AbortSignal): Promise<void>;
 }

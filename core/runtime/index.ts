@@ -5,8 +5,7 @@
 export { systemClock } from "./clock.ts";
 export { keepHeapTidy } from "./v8-settings.ts";
 export { createRunner, freezeShared } from "./transforms/run.ts";
-export type { ProcessStart, RunAnswer, RunRequest } from "./transforms/messages.ts";
-export type { SpawnTransforms } from "./transforms/worker.ts";
+export type { ProcessStart, RunAnswer, RunRequest, SpawnTransforms } from "./transforms/worker.ts";
 export type { Relay } from "./compose/compose.ts";
 export type { Reloadable } from "./compose/reload.ts";
 

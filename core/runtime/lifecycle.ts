@@ -11,81 +11,85 @@ export interface Step {
   stop(graceMs: number): Promise<void> | void;
 }
 
-export interface Lifecycle {
-  /** Starts the steps in order. When one fails, stops those that were started. @throws what the step threw */
-  start(): Promise<void>;
-  /** Stops every started step, in the order of `stopping`, each within the time that is left; never rejects. */
-  stop(): Promise<void>;
-  readonly state: () => "idle" | "starting" | "running" | "stopping" | "stopped";
-}
+type State = "idle" | "starting" | "running" | "stopping" | "stopped";
 
 /** Least time for each step, even after the deadline: enough to close a file or a socket. */
 const LEAST_MS = 100;
 
-export function createLifecycle(deps: {
+interface LifecycleDeps {
   readonly steps: readonly Step[];
   /** Names of steps in the order in which they stop. */
   readonly stopping: readonly string[];
   readonly shutdownMs: number;
   readonly clock: Clock;
   readonly failed: (step: string, error: unknown) => void;
-}): Lifecycle {
-  const { steps, stopping, shutdownMs, clock, failed } = deps;
-  const begun = new Set<string>();
-  let state: ReturnType<Lifecycle["state"]> = "idle";
-  let starting: Promise<void> | undefined;
-  let stopped: Promise<void> | undefined;
-  const over = Promise.withResolvers<void>();
+}
 
-  async function run(): Promise<void> {
-    state = "starting";
-    for (const step of steps) {
-      if (stopped !== undefined) return;
-      begun.add(step.name);
+export class Lifecycle {
+  readonly #deps: LifecycleDeps;
+  readonly #begun = new Set<string>();
+  readonly #over = Promise.withResolvers<void>();
+  #state: State = "idle";
+  #starting: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(deps: LifecycleDeps) {
+    this.#deps = deps;
+  }
+
+  readonly state = (): State => this.#state;
+
+  /** Starts the steps in order. When one fails, stops those that were started. @throws what the step threw */
+  async start(): Promise<void> {
+    this.#starting ??= this.#run();
+    try {
+      // One that hangs is over when everything is stopped.
+      await Promise.race([this.#starting, this.#over.promise]);
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** Stops every started step, in the order of `stopping`, each within the time that is left; never rejects. */
+  async stop(): Promise<void> {
+    await (this.#stopped ??= this.#end());
+  }
+
+  async #run(): Promise<void> {
+    this.#state = "starting";
+    for (const step of this.#deps.steps) {
+      if (this.#stopped !== undefined) return;
+      this.#begun.add(step.name);
       await step.start();
     }
-    if (stopped === undefined) state = "running";
+    if (this.#stopped === undefined) this.#state = "running";
   }
 
-  /** @throws Error when it takes longer */
-  async function bounded(ms: number, work: Promise<void> | void): Promise<void> {
-    if (!(await within(clock, ms, Promise.resolve(work)))) throw new Error(`not done within ${Math.round(ms)} ms`);
-  }
-
-  async function end(): Promise<void> {
+  async #end(): Promise<void> {
+    const { steps, stopping, shutdownMs, clock, failed } = this.#deps;
     const deadline = clock.monotonic() + shutdownMs;
     const left = (share = 1): number => Math.max(LEAST_MS, (deadline - clock.monotonic()) * share);
-    // A start under way sees `stopped` between its steps and goes no further. A start that hangs is not waited for.
-    if (starting !== undefined) await bounded(left(1 / 2), starting).catch(() => undefined);
-    state = "stopping";
+    // A start under way sees `#stopped` between its steps and goes no further. A start that hangs is not waited for.
+    if (this.#starting !== undefined) await this.#bounded(left(1 / 2), this.#starting).catch(() => undefined);
+    this.#state = "stopping";
     for (const name of stopping) {
       const step = steps.find((one) => one.name === name);
-      if (step === undefined || !begun.has(name)) continue;
+      if (step === undefined || !this.#begun.has(name)) continue;
       try {
         const graceMs = left(step.share);
-        await bounded(graceMs, step.stop(graceMs));
+        await this.#bounded(graceMs, step.stop(graceMs));
       } catch (error) {
         failed(name, error);
       }
     }
-    state = "stopped";
-    over.resolve();
+    this.#state = "stopped";
+    this.#over.resolve();
   }
 
-  return {
-    state: () => state,
-    async start() {
-      starting ??= run();
-      try {
-        // One that hangs is over when everything is stopped.
-        await Promise.race([starting, over.promise]);
-      } catch (error) {
-        await (stopped ??= end());
-        throw error;
-      }
-    },
-    async stop() {
-      await (stopped ??= end());
-    },
-  };
+  /** @throws Error when it takes longer */
+  async #bounded(ms: number, work: Promise<void> | void): Promise<void> {
+    if (!(await within(this.#deps.clock, ms, Promise.resolve(work))))
+      throw new Error(`not done within ${Math.round(ms)} ms`);
+  }
 }

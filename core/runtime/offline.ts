@@ -1,7 +1,7 @@
 /** The second door of this room for the command: keys, secret options and storage, without a relay that runs. */
 export { contextOf, type ContextParts } from "./plugin/context.ts";
 export { startOf } from "./plugin/start.ts";
-export { createSecretOptions, readSecret } from "./secret-options.ts";
+export { SecretOptions, readSecret } from "./secret-options.ts";
 export { storedSchema } from "./storage-schema.ts";
 export { nullMetrics } from "./observability/null-metrics.ts";
 export { compileEventTypes } from "./event-types/compile.ts";

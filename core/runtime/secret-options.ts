@@ -37,7 +37,7 @@ function readFile(path: string, named: string): Read {
   }
 }
 
-/** What is wrong with the secret options of a plug-in, for the check of the config. Paths are of its options. */
+/** Returns what is wrong with the secret options of a plug-in, for the check of the config. Paths are of its options. */
 export function secretProblems(
   { secrets = {} }: Pick<WithSecrets, "secrets">,
   around: SecretSurroundings,
@@ -48,64 +48,61 @@ export function secretProblems(
   });
 }
 
+/** Shorter values are not hidden: they would stand in ordinary words. */
+const SHORTEST = 6;
+
 /** The secret options of one relay, by plug-in. */
-export interface SecretOptions {
+export class SecretOptions {
+  readonly #around: SecretSurroundings;
+  readonly #hiding: ((hide: SecretOptions["hide"]) => void) | undefined;
+  /** The longest first: what is left of one that holds another one would be shown. */
+  #hidden: readonly string[] = [];
+
+  /** @param hiding called with `hide` once there is something to hide */
+  constructor(around: SecretSurroundings, hiding?: (hide: SecretOptions["hide"]) => void) {
+    this.#around = around;
+    this.#hiding = hiding;
+  }
+
   /**
    * Reads all secret options of a plug-in, and hides them from then on.
    * @returns `PluginContext.secret`
    * @throws StartError 78 when one cannot be read
    */
-  of(plugin: WithSecrets): (path: string) => string;
-  /** The text with every secret that was read replaced by `[masked]`. */
-  readonly hide: (text: string) => string;
-}
-
-/** Shorter values are not hidden: they would stand in ordinary words. */
-const SHORTEST = 6;
-
-/** @param hiding called with `hide` once there is something to hide */
-export function createSecretOptions(
-  around: SecretSurroundings,
-  hiding?: (hide: SecretOptions["hide"]) => void,
-): SecretOptions {
-  /** The longest first: what is left of one that holds another one would be shown. */
-  let hidden: readonly string[] = [];
-  function hide(text: string): string {
-    let out = text;
-    for (const form of hidden) if (out.includes(form)) out = out.replaceAll(form, "[masked]");
-    return out;
+  of(plugin: WithSecrets): (path: string) => string {
+    const values = new Map<string, string>();
+    let problem: string | undefined;
+    for (const [path, option] of Object.entries(plugin.secrets ?? {})) {
+      if (option === undefined) continue;
+      const read = readSecret(option, this.#around);
+      if ("problem" in read) {
+        problem ??= `${path}: ${read.problem}`;
+        continue;
+      }
+      values.set(path, read.value);
+      this.#hidden = [...new Set([...this.#hidden, ...formsOf(read.value)])].sort((a, b) => b.length - a.length);
+      this.#hiding?.(this.hide);
+    }
+    // Only now, so that those behind it are hidden as well.
+    if (problem !== undefined) throw new StartError(78, `${nameOf(plugin)} cannot start: ${problem}`);
+    return (path) => {
+      const value = values.get(path);
+      if (value === undefined) throw new StartError(78, `${nameOf(plugin)} needs the option ${path}`);
+      return value;
+    };
   }
 
-  return {
-    of(plugin) {
-      const values = new Map<string, string>();
-      let problem: string | undefined;
-      for (const [path, option] of Object.entries(plugin.secrets ?? {})) {
-        if (option === undefined) continue;
-        const read = readSecret(option, around);
-        if ("problem" in read) {
-          problem ??= `${path}: ${read.problem}`;
-          continue;
-        }
-        values.set(path, read.value);
-        hidden = [...new Set([...hidden, ...formsOf(read.value)])].sort((a, b) => b.length - a.length);
-        hiding?.(hide);
-      }
-      // Only now, so that those behind it are hidden as well.
-      if (problem !== undefined) throw new StartError(78, `${nameOf(plugin)} cannot start: ${problem}`);
-      return (path) => {
-        const value = values.get(path);
-        if (value === undefined) throw new StartError(78, `${nameOf(plugin)} needs the option ${path}`);
-        return value;
-      };
-    },
-    hide,
+  /** Returns the text with every secret that was read replaced by `[masked]`. */
+  readonly hide = (text: string): string => {
+    let out = text;
+    for (const form of this.#hidden) if (out.includes(form)) out = out.replaceAll(form, "[masked]");
+    return out;
   };
 }
 
 const nameOf = ({ kind, name }: WithSecrets): string => `the ${kind} plug-in ${name}`;
 
-/** A secret as it may stand in a text: as it is, in JSON, and, of a URL, its password alone. */
+/** Returns a secret as it may stand in a text: as it is, in JSON, and, of a URL, its password alone. */
 function formsOf(value: string): string[] {
   const forms = [value, JSON.stringify(value).slice(1, -1)];
   if (URL.canParse(value)) {

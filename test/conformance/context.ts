@@ -15,7 +15,7 @@ import { createFetch } from "../../core/runtime/fetch.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { METRIC_TABLE } from "../../core/runtime/observability/metric-table.ts";
 import { contextOf } from "../../core/runtime/plugin/context.ts";
-import { createSecretOptions } from "../../core/runtime/secret-options.ts";
+import { SecretOptions } from "../../core/runtime/secret-options.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";
 
@@ -75,7 +75,7 @@ export async function testContext<Time extends Clock = TestClock>(
     fetch: fetching.fetch,
     keys,
     guess: async <T>(_place: string, _who: string, attempt: () => Promise<T>): Promise<T> => await attempt(),
-    secrets: createSecretOptions({ env, configDir: dataDir }),
+    secrets: new SecretOptions({ env, configDir: dataDir }),
     publishToken: keys.publishToken,
     dataDir,
     configDir: dataDir,

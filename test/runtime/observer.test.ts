@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { ObserverPlugin } from "../../core/ports/plan.ts";
 import { acceptedBy, attemptedBy, refusedBy, wrapped } from "../../core/runtime/compose/observers.ts";
-import { createIncidents } from "../../core/runtime/plugin/incidents.ts";
+import { Incidents } from "../../core/runtime/plugin/incidents.ts";
 import { createWalls } from "../../core/runtime/plugin/wall.ts";
 import { walledObserver } from "../../core/runtime/plugin/walled.ts";
 import { testClock } from "../support/clock.ts";
@@ -54,7 +54,7 @@ describe("an observer", () => {
       throw new Error("broken");
     };
     const [clock, metrics, log] = [testClock(), quietMetrics(), quietLog()];
-    const wall = createWalls(clock, createIncidents({ clock, log, metrics }))({ kind: "observer", name: "broken" });
+    const wall = createWalls(clock, new Incidents({ clock, log, metrics }))({ kind: "observer", name: "broken" });
     const { heard, observer } = diary();
     const late = async (): Promise<never> => fails();
     const broken = walledObserver({ accepted: fails, attempted: late as () => never, refused: fails }, wall);

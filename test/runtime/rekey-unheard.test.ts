@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
-import { createRekey, ownMasterKey } from "../../core/runtime/keys/rekey.ts";
+import { Rekey, ownMasterKey } from "../../core/runtime/keys/rekey.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testFolder } from "../support/folder.ts";
@@ -31,7 +31,7 @@ describe("a second rekey", () => {
     const keys = makeKeys({ master: key(1), signing: key(9), publishToken: "x" });
     await ownMasterKey(storage, keys, quietLog());
     const actor = { sub: "op", ip: "127.0.0.1" } as never;
-    const rekey = createRekey({ keys, storage, auth: {}, clock, log: quietLog(), dataDir, settleMs: 100, waitMs: 20 });
+    const rekey = new Rekey({ keys, storage, auth: {}, clock, log: quietLog(), dataDir, settleMs: 100, waitMs: 20 });
 
     // The first: its client gets "running" and is gone (Ctrl-C, a lost connection).
     writeFileSync(file("master.next"), key(2));
@@ -56,7 +56,7 @@ describe("a rekey under way", () => {
     const storage = await memory().setup(pluginContext(clock, dataDir));
     const keys = makeKeys({ master: key(1), signing: key(9), publishToken: "x" });
     const auth = { reseal: () => new Promise<number>(() => undefined) };
-    const rekey = createRekey({ keys, storage, auth, clock, log: quietLog(), dataDir, settleMs: 1, waitMs: 1 });
+    const rekey = new Rekey({ keys, storage, auth, clock, log: quietLog(), dataDir, settleMs: 1, waitMs: 1 });
     expect((await rekey.run({ sub: "op" })).state).toBe("running");
     await rekey.stop();
   });

@@ -11,7 +11,7 @@ import type { SourcePlugin } from "../../core/ports/plan.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose/compose.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
-import { createSecretOptions } from "../../core/runtime/secret-options.ts";
+import { SecretOptions } from "../../core/runtime/secret-options.ts";
 import { jwt } from "../../plugins/auth/jwt.ts";
 import { http } from "../../plugins/source/http.ts";
 import { redis } from "../../plugins/storage/redis.ts";
@@ -30,7 +30,7 @@ const frame = { configDir: folder, cwd: folder, settings: {} };
 describe("a secret option", () => {
   it("is text, a variable, the file that the variable's _FILE names, or a file of the config's folder", () => {
     const env = { URL: "one-value", OTHER_FILE: join(folder, "url") };
-    const secret = createSecretOptions({ env, configDir: folder }).of(
+    const secret = new SecretOptions({ env, configDir: folder }).of(
       plugin({
         a: "plain text",
         b: secretFrom({ env: "URL" }),
@@ -143,7 +143,7 @@ describe("the value of a secret option", () => {
   });
 
   it("that holds the value of another one is masked as a whole", () => {
-    const options = createSecretOptions({ env: {}, configDir: folder });
+    const options = new SecretOptions({ env: {}, configDir: folder });
     for (const value of ["a-token", "a-token.of-the-bus"]) options.of(plugin({ value }));
     expect(options.hide("no a-token, no a-token.of-the-bus")).toBe("no [masked], no [masked]");
   });
@@ -154,7 +154,7 @@ describe("the value of a secret option", () => {
       redis({ url: "redis://me:redis-password@host" }),
       jwt({ secret: "s".repeat(32), algorithms: ["HS256"], issuer: "i", audience: "a" }),
     ];
-    const options = createSecretOptions({ env: {}, configDir: folder });
+    const options = new SecretOptions({ env: {}, configDir: folder });
     for (const one of own) options.of(one);
     const told = `a-publish-token another-token redis-password ${"s".repeat(32)}`;
     expect(options.hide(told)).toBe("[masked] [masked] [masked] [masked]");
@@ -169,7 +169,7 @@ describe("the value of a secret option", () => {
     expect(own.flatMap(({ problems }) => problems)).toEqual([]);
     writeFileSync(join(folder, "bound"), "a-bound-token\n");
     const env = { TOKEN: "a-publish-token", REDIS_FILE: join(folder, "url"), JWT: "s".repeat(32) };
-    const options = createSecretOptions({ env, configDir: folder });
+    const options = new SecretOptions({ env, configDir: folder });
     const read = own.flatMap((one) => Object.keys(one.secrets ?? {}).map((path) => [path, options.of(one)] as const));
     const values = read.flatMap(([path, secret]) => {
       try {
@@ -228,7 +228,7 @@ describe("the value of a secret option", () => {
   });
 
   it("that is short is not hidden, because it would stand in ordinary words", () => {
-    const options = createSecretOptions({ env: {}, configDir: folder });
+    const options = new SecretOptions({ env: {}, configDir: folder });
     options.of(plugin({ token: "event" }));
     expect(options.hide("an event")).toBe("an event");
   });

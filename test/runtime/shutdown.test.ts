@@ -1,6 +1,6 @@
 // The order and the deadline of a stop, on a clock that the test turns.
 import { describe, expect, it } from "vitest";
-import { createLifecycle, type Step } from "../../core/runtime/lifecycle.ts";
+import { Lifecycle, type Step } from "../../core/runtime/lifecycle.ts";
 import { testClock } from "../support/clock.ts";
 
 const never = (): Promise<void> => new Promise(() => undefined);
@@ -8,14 +8,14 @@ const never = (): Promise<void> => new Promise(() => undefined);
 function lifecycle(steps: readonly Step[], shutdownMs = 8_000) {
   const clock = testClock();
   const failed: string[] = [];
-  const made = createLifecycle({
+  const made = new Lifecycle({
     steps,
     stopping: steps.map(({ name }) => name).reverse(),
     shutdownMs,
     clock,
     failed: (name, error) => void failed.push(`${name}: ${(error as Error).message}`),
   });
-  return { ...made, clock, failed };
+  return Object.assign(made, { clock, failed });
 }
 
 const told = (said: string[], name: string, over: Partial<Step> = {}): Step => ({

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Auth } from "../../core/ports/auth.ts";
-import { createIncidents } from "../../core/runtime/plugin/incidents.ts";
+import { Incidents } from "../../core/runtime/plugin/incidents.ts";
 import { startOf } from "../../core/runtime/plugin/start.ts";
 import { createWalls } from "../../core/runtime/plugin/wall.ts";
 import { walledAuth, walledSource, walledStorage, walledTransport } from "../../core/runtime/plugin/walled.ts";
@@ -19,7 +19,7 @@ const plugin = (kind: string) => ({ kind, name: "wild-1" });
 
 function surroundings() {
   const [clock, log, metrics] = [testClock(), quietLog(), quietMetrics()];
-  const incidents = createIncidents({ clock, log, metrics });
+  const incidents = new Incidents({ clock, log, metrics });
   return { clock, log, metrics, incidents, wallOf: createWalls(clock, incidents) };
 }
 

@@ -4,7 +4,7 @@ import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
 import { Jobs } from "../jobs.ts";
-import { createLifecycle, type Lifecycle, type Step } from "../lifecycle.ts";
+import { Lifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin/start.ts";
 import { listen, type Listening } from "../server.ts";
 import { TransformPool, type Transforms } from "../transforms/transforms.ts";
@@ -12,12 +12,11 @@ import { createEventChecks } from "../event-types/event-checks.ts";
 import { composeGateway } from "./gateway.ts";
 import { metricsStep, refreshGauges } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
-import { createPorts, type OpenPorts } from "./open-ports.ts";
+import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
 import { DeliveryPath } from "./path.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
 import { readiness as readParts } from "./readiness.ts";
 import { composeServed } from "./routes.ts";
-import type { SetupContext } from "./surroundings.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -77,7 +76,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     { name: "jobs", share: 1 / 4, start: () => built().jobs.start(), stop: () => built().jobs.stop() },
   ];
 
-  const lifecycle = createLifecycle({
+  const lifecycle = new Lifecycle({
     steps,
     stopping: ["sources", "jobs", "server", "worker", "metrics", "ports"],
     shutdownMs: plan.server.shutdownMs,

@@ -1,29 +1,49 @@
 /** Opens what a relay stands on: folder, keys, guard, storage, then the plug-ins that use them. Closes in reverse order. */
+import { readFile } from "node:fs/promises";
+import { createGuard } from "../../guard/index.ts";
 import { Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import { chooseTransport, twice } from "../../model/transport-choice.ts";
+import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { makeDurableFolder } from "../../ports/folder.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Observer } from "../../ports/observer.ts";
-import type { Log, Plugin } from "../../ports/plugin.ts";
+import type { Keys, Log, Plugin, Route } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
+import { createFetch } from "../fetch.ts";
 import { loadKeys } from "../keys/keyring.ts";
 import { loadWebhookKeys } from "../keys/webhook-keys.ts";
-import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles } from "../keys/rekey.ts";
+import { Rekey, hasMasterKey, ownMasterKey, settleKeyFiles } from "../keys/rekey.ts";
+import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import { contextOf, type ContextParts } from "../plugin/context.ts";
-import { createIncidents } from "../plugin/incidents.ts";
+import { Incidents } from "../plugin/incidents.ts";
 import { startOf } from "../plugin/start.ts";
 import { createWalls, type Wall } from "../plugin/wall.ts";
 import * as walled from "../plugin/walled.ts";
+import { SecretOptions } from "../secret-options.ts";
+import type { SpawnTransforms } from "../transforms/worker.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
-import { openSurroundings, type SetupContext } from "./surroundings.ts";
 
 /** Longest start of a plug-in other than the storage, which may have much to repair. */
 const START_MS = 120_000;
 /** Least time that a plug-in gets to let go. */
 const LEAST_MS = 50;
+
+/** Parts of the process that a relay uses. */
+export interface SetupContext {
+  readonly clock: Clock;
+  readonly log: RelayLog;
+  readonly metrics: RelayMetrics;
+  /** Starts processes for the transforms of the config. Without it a config may have none. */
+  readonly transforms?: SpawnTransforms;
+  /** Makes the routes of the pages that the config asks for. @default there are none */
+  readonly pages?: (plan: Plan, firstRun: Auth["firstRun"]) => readonly Route[];
+  /** Where secret options are read. @default the process's */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
 
 /** The ports that are open after a start. */
 export type OpenPorts = Awaited<ReturnType<typeof openPorts>>;
@@ -61,7 +81,7 @@ function createClosing(clock: Pick<Clock, "monotonic">) {
 
 async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<typeof createClosing>) {
   const { clock, log, metrics } = around;
-  const incidents = createIncidents(around);
+  const incidents = new Incidents(around);
   const wallOf = createWalls(clock, incidents);
   const { guard, ca, bare, hide, close } = await openSurroundings(plan, around);
   closing.add(close);
@@ -104,12 +124,49 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   checkSchemes(plan, transports);
   const auth = await open(plan.auth, walled.walledAuth);
   closing.plugin(wallOf(plan.auth), () => auth.dispose?.());
-  const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles });
+  const rekey = new Rekey({ clock, log, keys, storage, auth, dataDir: keyFiles });
   closing.add(() => rekey.stop());
   const sources: walled.StoppedSource[] = [];
   for (const plugin of plan.sources) sources.push(await open(plugin, walled.walledSource));
   const opened = { guard, ca, storage, keys, webhookKeys, made, limiter, transports, auth, rekey, sources, observers };
   return { ...opened, hide, incidents, starting: pluginStarting };
+}
+
+const refuse = (what: string) => (): never => {
+  throw new Error(`a storage is set up before there are ${what}`);
+};
+const noKeys = refuse("keys");
+const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
+
+/** @throws StartError when the data folder cannot be made, or the authorities not be read */
+export async function openSurroundings(plan: Plan, { env = process.env, clock, log, metrics }: SetupContext) {
+  const { dataDir, configDir } = plan;
+  makeDataDir(dataDir);
+  const secrets = new SecretOptions({ env, configDir }, log.hideWith);
+  const { hide } = secrets;
+  const { storage, sources, transports, observers, auth } = plan;
+  for (const plugin of [storage, ...observers, ...transports, auth, ...sources]) metrics.declare(plugin.metrics ?? []);
+  const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+  const guard = createGuard({ ...plan.guard, ca, clock });
+  const outbound = createFetch(guard.connect);
+  const keys = NO_KEYS;
+  const guess = refuse("limits");
+  const { connect } = guard;
+  const { fetch } = outbound;
+  const bare: ContextParts = { clock, log, metrics, connect, fetch, keys, guess, secrets, dataDir, configDir };
+  // `hide` masks every secret option of a plug-in in a text; `ca` are PEM certificates that are trusted beside the system's.
+  return { guard, ca, hide, bare, close: () => outbound.dispose() };
+}
+
+/** Makes the folder (mode 0700), durably; an existing one stays as it is. @throws StartError 78 */
+function makeDataDir(dataDir: string): void {
+  try {
+    makeDurableFolder(dataDir);
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    const what = "give a folder that the relay may write to (dataDir, RELAY_DATA_DIR)";
+    throw new StartError(78, `the data folder ${dataDir} cannot be made (${code}): ${what}`, { cause });
+  }
 }
 
 /** Loads the keys, and makes those that are missing. @returns the key files that were made too, and the folder of files */

@@ -1,4 +1,7 @@
 /** Composes the delivery path, from accepting an event to removing it. */
+import "reflect-metadata";
+import { container, instanceCachingFactory } from "tsyringe";
+import type { Guard } from "../../guard/index.ts";
 import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/delivery.ts";
@@ -23,7 +26,16 @@ import { Notices } from "../../notify/notices.ts";
 import { createOperational } from "../../notify/operational.ts";
 import { NotifyTargets } from "../../notify/targets.ts";
 import { NoticeWatch } from "../../notify/watch.ts";
-import type { Metrics } from "../../ports/plugin.ts";
+import { chooseTransport, type TransportChoice } from "../../model/transport-choice.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Observer } from "../../ports/observer.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Transport } from "../../ports/transport.ts";
+import type { EventCheck } from "../../publish/parse-events.ts";
+import { FANOUT_BOUNDS, type FanoutBounds } from "../../publish/write-event.ts";
+import type { Ed25519Key } from "../../signing/ed25519.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createBalance } from "../../publish/balance.ts";
 import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
@@ -50,15 +62,59 @@ import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { ALL_EVENTS, createClusterMessages, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
 import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { createEventChecks } from "../event-types/event-checks.ts";
-import { transforming as createTransforming } from "../transforms/transforms.ts";
+import { transforming as createTransforming, type Transforms } from "../transforms/transforms.ts";
 import { acceptedBy, attemptedBy, refusedBy, wrapped } from "./observers.ts";
-import { portsOf, type GivenPorts, type PathPorts } from "./ports.ts";
 import { createCatalogue } from "./reload.ts";
 
 /** Waits that one node holds at once; beyond it they go back to the queue. */
 const MOST_HELD = 1_000;
 /** How long a rotation waits for attempts that the old secret alone has signed, ms. */
 const ROTATION_MS = 2_000;
+
+interface GivenPorts {
+  readonly plan: Plan;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly keys: Keys;
+  /** Keys that sign deliveries with Ed25519 too. */
+  readonly webhookKeys?: readonly Ed25519Key[] | undefined;
+  readonly guard: Pick<Guard, "register">;
+  readonly storage: Storage;
+  readonly transports: readonly Transport[];
+  /** Observers of plug-ins. */
+  readonly observers: readonly Observer[];
+  /** Masks secrets in what people see. @default nothing is masked */
+  readonly hide?: (text: string) => string;
+  readonly fanoutBounds?: FanoutBounds;
+  /** Runs the transforms of the config; without it there are none. */
+  readonly transforms?: Transforms | undefined;
+  /** Judges data by the schemas of the config; without it no type is checked. */
+  readonly eventChecks?: EventCheck | undefined;
+}
+
+interface PathPorts extends GivenPorts {
+  readonly fanoutBounds: FanoutBounds;
+  readonly transportOf: TransportChoice<Transport>;
+}
+
+/**
+ * Registers the ordinary ports in a tsyringe container, then what is given in their place: a relay gives those that it has
+ * opened, a test its own. The container never leaves this folder.
+ * @returns all of them, each made once
+ */
+function portsOf(given: GivenPorts): PathPorts {
+  const registry = container.createChildContainer();
+  const names = new Set<string>();
+  function register(name: keyof PathPorts, make: () => unknown): void {
+    names.add(name);
+    registry.register(name, { useFactory: instanceCachingFactory(make) });
+  }
+  register("fanoutBounds", () => FANOUT_BOUNDS);
+  register("transportOf", () => chooseTransport(registry.resolve<PathPorts["transports"]>("transports")));
+  for (const [name, port] of Object.entries(given)) register(name as keyof GivenPorts, () => port);
+  return Object.fromEntries([...names].map((name) => [name, registry.resolve(name)])) as unknown as PathPorts;
+}
 
 /** Holds the ports of a path under their names. */
 const Ports = class {

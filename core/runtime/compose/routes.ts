@@ -22,10 +22,9 @@ import type { RelayMetrics } from "../observability/index.ts";
 import { servedRoutes } from "./gateway.ts";
 import { metricsRoutes } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
-import type { OpenPorts } from "./open-ports.ts";
+import type { OpenPorts, SetupContext } from "./open-ports.ts";
 import type { DeliveryPath } from "./path.ts";
 import type { ReadParts } from "./readiness.ts";
-import type { SetupContext } from "./surroundings.ts";
 
 interface ServedParts {
   readonly ports: OpenPorts;

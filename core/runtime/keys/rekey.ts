@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
 import { createReseal } from "../../subscriptions/reseal.ts";
-import { ConflictError, StartError } from "../../model/errors.ts";
+import { StartError, untilCommitted } from "../../model/errors.ts";
 import { META } from "../../model/schema.ts";
 import { unlessAborted } from "../../lib/within.ts";
 import type { Auth } from "../../ports/auth.ts";
@@ -21,13 +21,6 @@ interface Rekeyed {
   readonly sealed: number;
   /** Ids of subscriptions that no key opens, at most 20. */
   readonly unreadable: readonly string[];
-}
-
-interface Rekey {
-  /** Starts a rekey, or joins the running one; resolves at its end, or after `waitMs` with its progress. */
-  run(actor: Actor): Promise<Rekeyed>;
-  /** Stops the running rekey. What is sealed stays sealed, and the next run continues. */
-  stop(): Promise<void>;
 }
 
 const FINGERPRINT = META.key({ what: "master-key" });
@@ -51,100 +44,111 @@ interface RekeyDeps {
 /** A caller asks again at once: one that comes so much later is another one, and wants a run of its own. */
 const UNHEARD_MS = 60_000;
 
-export function createRekey(deps: RekeyDeps): Rekey {
-  const { keys, storage, auth, clock, log, dataDir, settleMs = 2_000, waitMs = 8_000 } = deps;
-  const reseal = createReseal(storage, keys);
-  const stopping = new AbortController();
-  let running: Promise<Rekeyed> | undefined;
-  let sealed = 0;
+export class Rekey {
+  readonly #deps: RekeyDeps;
+  readonly #stopping = new AbortController();
+  #running: Promise<Rekeyed> | undefined;
+  #sealed = 0;
   /** Result of a run that ended while no caller waited, and until when it answers the next one, monotonic ms. */
-  let unheard: { readonly came: Rekeyed; readonly until: number } | undefined;
-  let waiting = 0;
+  #unheard: { readonly came: Rekeyed; readonly until: number } | undefined;
+  #waiting = 0;
 
-  const nextKey = async (): Promise<string | undefined> =>
-    dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
-
-  /** Returns the end of a run that its caller, who asks again and again, has not heard yet. */
-  async function heardNow(): Promise<Rekeyed | undefined> {
-    const before = unheard;
-    unheard = undefined;
-    if (before === undefined || clock.monotonic() > before.until) return undefined;
-    // Where there is a next key again, another rekey is wanted.
-    return before.came.state === "done" && (await nextKey()) !== undefined ? undefined : before.came;
+  constructor(deps: RekeyDeps) {
+    this.#deps = deps;
   }
 
-  async function work(actor: Actor): Promise<Rekeyed> {
-    sealed = 0;
-    const next = await nextKey();
+  /** Starts a rekey, or joins the running one; resolves at its end, or after `waitMs` with its progress. */
+  async run(actor: Actor): Promise<Rekeyed> {
+    const { clock, waitMs = 8_000 } = this.#deps;
+    const heard = await this.#heardNow();
+    if (heard !== undefined) return heard;
+    this.#running ??= this.#work(actor)
+      .then((came) => {
+        if (this.#waiting === 0) this.#unheard = { came, until: clock.monotonic() + UNHEARD_MS };
+        return came;
+      })
+      .finally(() => (this.#running = undefined));
+    this.#waiting++;
+    const over = new AbortController();
+    const wait = clock.sleep(clock.now() + waitMs, AbortSignal.any([over.signal, this.#stopping.signal]));
+    const soon = wait.catch(() => undefined).then((): Rekeyed => this.#came("running"));
+    try {
+      return await Promise.race([this.#running, soon]);
+    } finally {
+      this.#waiting--;
+      over.abort();
+    }
+  }
+
+  /** Stops the running rekey. What is sealed stays sealed, and the next run continues. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("stopping"));
+    await this.#running?.catch(() => undefined);
+  }
+
+  #came(state: Rekeyed["state"], unreadable: readonly string[] = []): Rekeyed {
+    return { state, sealed: this.#sealed, unreadable };
+  }
+
+  async #nextKey(): Promise<string | undefined> {
+    const { dataDir } = this.#deps;
+    return dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
+  }
+
+  /** Returns the end of a run that its caller, who asks again and again, has not heard yet. */
+  async #heardNow(): Promise<Rekeyed | undefined> {
+    const before = this.#unheard;
+    this.#unheard = undefined;
+    if (before === undefined || this.#deps.clock.monotonic() > before.until) return undefined;
+    // Where there is a next key again, another rekey is wanted.
+    return before.came.state === "done" && (await this.#nextKey()) !== undefined ? undefined : before.came;
+  }
+
+  async #work(actor: Actor): Promise<Rekeyed> {
+    const { keys, storage, auth, clock, settleMs = 2_000 } = this.#deps;
+    const { signal } = this.#stopping;
+    const reseal = createReseal(storage, keys);
+    this.#sealed = 0;
+    const next = await this.#nextKey();
     if (next !== undefined) keys.adopt(next);
     // A secret that was sealed before the key changed may be stored after this pass has read its place.
     for (let clean = 0; clean < 2; clean++) {
-      if (clean > 0) await clock.sleep(clock.now() + settleMs, stopping.signal);
-      const came = await reseal(stopping.signal);
+      if (clean > 0) await clock.sleep(clock.now() + settleMs, signal);
+      const { sealed, unreadable } = await reseal(signal);
       // What a plug-in still seals after a stop it seals in vain: the next run goes on.
-      await unlessAborted(stopping.signal, Promise.resolve(auth.reseal?.()));
-      stopping.signal.throwIfAborted();
-      sealed += came.sealed;
-      if (came.unreadable.length > 0) return { state: "blocked", sealed, unreadable: came.unreadable.slice(0, SHOWN) };
-      if (came.sealed > 0) clean = 0;
+      await unlessAborted(signal, Promise.resolve(auth.reseal?.()));
+      signal.throwIfAborted();
+      this.#sealed += sealed;
+      if (unreadable.length > 0) return this.#came("blocked", unreadable.slice(0, SHOWN));
+      if (sealed > 0) clean = 0;
     }
-    await change(actor);
+    await this.#change(actor);
     // A next key that lies there again is of another rekey, whose caller has joined this run at its very end.
-    return (await nextKey()) === undefined ? { state: "done", sealed, unreadable: [] } : work(actor);
+    return (await this.#nextKey()) === undefined ? this.#came("done") : this.#work(actor);
   }
 
   /** Changes the fingerprint, as nothing is left that the old key sealed; then the key files. */
-  async function change(actor: Actor): Promise<void> {
+  async #change(actor: Actor): Promise<void> {
+    const { keys, storage, clock, log, dataDir } = this.#deps;
     const stored = await storage.getItem(FINGERPRINT);
     if (stored !== undefined && stored !== keys.masterFingerprint) {
       const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
       const all = new Set([...retired, stored]);
       all.delete(keys.masterFingerprint);
-      const entry = {
+      const facts = {
         action: "secrets.rekeyed",
         target: "master key",
-        detail: `${sealed} subscriptions`,
-        actor,
+        detail: `${this.#sealed} subscriptions`,
       } as const;
       await storage.commit([
         { op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: stored },
         { op: "put", key: RETIRED, value: [...all].join(" ") },
-        ...createAuditTrail({ storage, clock, log }).lines({ ...entry, keys: "*" }),
+        ...createAuditTrail({ storage, clock, log }).lines({ ...facts, actor, keys: "*" }),
       ]);
-      log.info("everything is sealed by the new master key", { sub: actor.sub, count: sealed });
+      log.info("everything is sealed by the new master key", { sub: actor.sub, count: this.#sealed });
     }
     await settleKeyFiles(keys, storage, dataDir);
   }
-
-  return {
-    async run(actor) {
-      const heard = await heardNow();
-      if (heard !== undefined) return heard;
-      running ??= work(actor)
-        .then((came) => {
-          if (waiting === 0) unheard = { came, until: clock.monotonic() + UNHEARD_MS };
-          return came;
-        })
-        .finally(() => (running = undefined));
-      waiting++;
-      const over = new AbortController();
-      const wait = clock.sleep(clock.now() + waitMs, AbortSignal.any([over.signal, stopping.signal]));
-      const soon = wait.then(
-        (): Rekeyed => ({ state: "running", sealed, unreadable: [] }),
-        (): Rekeyed => ({ state: "running", sealed, unreadable: [] }),
-      );
-      try {
-        return await Promise.race([running, soon]);
-      } finally {
-        waiting--;
-        over.abort();
-      }
-    },
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      await running?.catch(() => undefined);
-    },
-  };
 }
 
 /** Replaces the old key's file by the new one's once the fingerprint has changed. Does nothing before, or when it is done. */
@@ -154,12 +158,9 @@ export async function settleKeyFiles(
   dataDir: string | undefined,
 ): Promise<void> {
   if (dataDir === undefined || (await storage.getItem(FINGERPRINT)) !== keys.masterFingerprint) return;
-  const [master, next, old] = [MASTER, NEXT_MASTER, OLD_MASTER].map((name) => join(keyFolder(dataDir), name)) as [
-    string,
-    string,
-    string,
-  ];
-  if ((await readKeyFile(next)) !== undefined) await promoteKeyFile(master, next, old);
+  const at = (name: string): string => join(keyFolder(dataDir), name);
+  if ((await readKeyFile(at(NEXT_MASTER))) !== undefined)
+    await promoteKeyFile(at(MASTER), at(NEXT_MASTER), at(OLD_MASTER));
 }
 
 /** Whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
@@ -194,12 +195,13 @@ export const hasMasterKey = async (storage: Pick<Storage, "getItem">): Promise<b
  * holds both the old and the new key.
  * @throws StartError 78
  */
-export async function ownMasterKey(
+export const ownMasterKey = (
   storage: Pick<Storage, "getItem" | "commit">,
   keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
   log: Pick<Log, "warn">,
-): Promise<void> {
-  for (;;) {
+): Promise<void> =>
+  // Another node may be first.
+  untilCommitted(async () => {
     switch ((await judgeMasterKey(storage, keys)).state) {
       case "present":
         return;
@@ -213,12 +215,6 @@ export async function ownMasterKey(
       case "rekeying":
         return log.warn("not everything is sealed by the present master key yet: run relay secrets rekey");
       case "unclaimed":
+        await storage.commit([{ op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: null }]);
     }
-    try {
-      return await storage.commit([{ op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: null }]);
-    } catch (error) {
-      // Another node was first.
-      if (!(error instanceof ConflictError)) throw error;
-    }
-  }
-}
+  });

@@ -5,7 +5,7 @@ import { PLUGIN } from "../../model/schema.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../../ports/plugin.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
-import { createSecretOptions, type SecretOptions } from "../secret-options.ts";
+import { SecretOptions } from "../secret-options.ts";
 
 export interface ContextParts {
   readonly clock: Clock;
@@ -50,7 +50,7 @@ export function contextOf(
   storage: Storage | undefined,
 ): PluginContext {
   const trail = storage && createAuditTrail({ ...around, storage });
-  const secret = (secrets ?? createSecretOptions({ env: process.env, configDir: around.configDir })).of(plugin);
+  const secret = (secrets ?? new SecretOptions({ env: process.env, configDir: around.configDir })).of(plugin);
   // Each plug-in has objects of its own, and they are frozen: none can replace what another one calls.
   return Object.freeze({
     ...around,

@@ -1,7 +1,7 @@
 /** Runs transforms, inside the process that has loaded them: one call, one JSON text or one reason. */
 import { Script } from "node:vm";
 import { MAX_TRANSFORM_DETAIL, MAX_TRANSFORMED_BYTES, type Transform } from "../../model/transform.ts";
-import type { RunAnswer, RunRequest } from "./messages.ts";
+import type { RunAnswer, RunRequest } from "./worker.ts";
 
 /** Taken before any code of a config has run. */
 const { parse, stringify } = JSON;
