@@ -1,4 +1,4 @@
-/** What an operator writes: the config as a type, and `defineRelay`, which gives an editor that type. */
+/** Types the config, as an operator writes it, and has `defineRelay`, give an editor that type. */
 import type {
   AbuseOptions,
   AuthPlugin,
@@ -45,7 +45,7 @@ export interface RelayConfig {
   readonly transports?: readonly TransportPlugin[];
   /** Who may use the management API. @default accounts() */
   readonly auth?: AuthPlugin;
-  /** What watches events and attempts. @default otlp() where OTEL_EXPORTER_OTLP_ENDPOINT is set, beside those named here */
+  /** Plug-ins that watch events and attempts. @default otlp() where OTEL_EXPORTER_OTLP_ENDPOINT is set, beside those named here */
   readonly observers?: readonly ObserverPlugin[];
   /**
    * The catalogue of event names: a list, or an object that says of each name what its `data` is (`schema`, JSON Schema
@@ -53,7 +53,7 @@ export interface RelayConfig {
    */
   readonly events?: readonly string[] | Readonly<Record<string, EventTypeOptions>>;
   /**
-   * What is done with a published event whose data does not match the schema of its type: `"off"` passes it, `"warn"`
+   * Decides on a published event whose data does not match the schema of its type: `"off"` passes it, `"warn"`
    * passes, counts and logs it, `"refuse"` refuses the publication. @default "refuse"
    */
   readonly validate?: Validation;
@@ -116,7 +116,7 @@ export interface RelayConfig {
     /** Header that carries the API key. @default "X-API-Key" */
     readonly keyHeader?: string;
   };
-  /** What runs by the clock. @default [retention()] */
+  /** Jobs that run by the clock. @default [retention()] */
   readonly jobs?: readonly Job[];
   /** Serves the page at /developers. @default true */
   readonly dashboard?: boolean;

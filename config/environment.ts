@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 
-/** What is set from outside the config file: by a flag or by the environment. */
+/** Holds what is set from outside the config file: by a flag or by the environment. */
 export interface Settings {
   readonly config?: string;
   readonly host?: string;

@@ -17,7 +17,7 @@ const isOwnName = (value: unknown): boolean =>
   typeof value === "string" && isEventName(value) && !value.startsWith(OPERATIONAL);
 const NAME_RULE = `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`;
 
-/** What JSON can say, and as JSON would say it: dates as text, without what is `undefined`. */
+/** Takes what JSON can say, and returns it as JSON would say it: dates as text, without what is `undefined`. */
 const jsonValue = z.unknown().transform((value, ctx): unknown => {
   try {
     const text = JSON.stringify(value);

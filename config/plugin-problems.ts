@@ -1,4 +1,4 @@
-/** What a config's plug-ins declare, checked over all of them: secrets that cannot be read, schedules, metrics, routes, names. */
+/** Checks what a config's plug-ins declare, over all of them: secrets that cannot be read, schedules, metrics, routes, names. */
 import type { MetricDeclaration, Plugin } from "../core/ports/plugin.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
@@ -72,7 +72,7 @@ export function pluginProblems(
   return found;
 }
 
-/** What a plug-in says of itself. @throws TypeError when it is no list of texts with their places */
+/** Returns the problems that a plug-in says it has. @throws TypeError when it is no list of texts with their places */
 export function said(given: readonly ConfigProblem[] | undefined): readonly ConfigProblem[] {
   return (given ?? []).map(({ path, message }) => {
     if (typeof path !== "string" || typeof message !== "string") throw new TypeError("it says no { path, message }");
@@ -80,7 +80,7 @@ export function said(given: readonly ConfigProblem[] | undefined): readonly Conf
   });
 }
 
-/** What a plug-in throws, with its secret options masked. */
+/** Returns the text of what a plug-in throws, with its secret options masked. */
 export function hidden(error: unknown, plugin: Plugin<string, unknown>, around: SecretSurroundings): string {
   const secrets = new SecretOptions(around);
   try {

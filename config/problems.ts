@@ -1,4 +1,4 @@
-/** What is wrong with a config: every problem at once, each with where it is and what to do. */
+/** Tells what is wrong with a config: every problem at once, each with where it is and what to do. */
 import { StartError } from "../core/model/errors.ts";
 
 export interface ConfigProblem {

@@ -1,4 +1,4 @@
-/** Finds and reads the config file, without a look at what it says. */
+/** Finds and reads the config file, and checks nothing of it. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
@@ -17,9 +17,9 @@ export interface LoadOptions {
   readonly cwd: string;
 }
 
-/** What was read, and nothing of it checked. */
+/** Holds what was read; nothing of it is checked. */
 interface ConfigRead {
-  /** What the file exports; the built-in config where there is no file. */
+  /** The export of the file; the built-in config where there is no file. */
   readonly config: unknown;
   /** Absolute path; undefined when there is no file. */
   readonly file: string | undefined;
@@ -98,7 +98,7 @@ const neverEnding = (): Promise<never> =>
     process.once("beforeExit", () => reject(new Error("its top-level await waits for something that never comes")));
   });
 
-/** What went wrong in the file, and on which of its lines. */
+/** Says what went wrong in the file, and on which of its lines. */
 function reason(error: unknown, file: string): string {
   if (!(error instanceof Error)) return "it throws something that is no Error";
   const code = (error as NodeJS.ErrnoException).code;

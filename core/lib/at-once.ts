@@ -1,6 +1,6 @@
 /** Functions of the config whose results are needed at once: a promise would pass for a result, and hold none. */
 
-/** Whether it is an async function. One that returns a promise in another way is known by its result alone. */
+/** Returns true for an async function. One that returns a promise in another way is known by its result alone. */
 export const isAsync = (given: unknown): boolean =>
   typeof given === "function" && given.constructor.name === "AsyncFunction";
 

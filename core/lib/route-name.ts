@@ -1,4 +1,4 @@
 /** Names of routes, as `POST /orders/{id}`. */
 
-/** What two routes share when only one of them could be served: parameters stand for any segment, whatever their names. */
+/** Returns a text that two routes share when only one of them could be served: parameters stand for any segment, whatever their names. */
 export const sameRoute = (route: string): string => route.replaceAll(/\{[^}]*\}/g, "{}");

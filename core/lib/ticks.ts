@@ -1,5 +1,5 @@
 /**
- * Finds the ticks of a cron schedule by looking at the wall clock again and again. No wait is longer than a minute, so that a
+ * Finds the ticks of a cron schedule by reading the wall clock again and again. No wait is longer than a minute, so that a
  * clock which is set, forwards or back, holds up no later tick.
  */
 import type { Sleeper } from "./within.ts";
@@ -7,7 +7,7 @@ import type { Sleeper } from "./within.ts";
 interface TickSchedule {
   /** A cron expression of five fields, or of six with seconds first. */
   readonly expression: string;
-  /** Whether the expression names this second. */
+  /** Returns whether the expression names this second. */
   readonly matches: (at: Date) => boolean;
 }
 
@@ -28,7 +28,7 @@ export async function tellTicks(
 ): Promise<void> {
   const step = expression.trim().split(/\s+/).length === 6 ? SECOND_MS : MINUTE_MS;
   const stepOf = (at: number): number => Math.floor(at / step) * step;
-  /** Everything up to this time has been looked at. */
+  /** Everything up to this time has been checked. */
   let seen = stepOf(clock.now());
   for (;;) {
     try {

@@ -33,7 +33,7 @@ export interface Attempt {
   readonly transform?: string;
 }
 
-/** What an attempt means for its delivery. */
+/** The meaning of an attempt for its delivery. */
 export type Outcome =
   | { readonly kind: "delivered" }
   /** `at` is epoch ms. `pauseMs`: how long the receiver asked to be left alone. */
@@ -42,7 +42,7 @@ export type Outcome =
   /** 410: the endpoint is gone for good. */
   | { readonly kind: "gone" };
 
-/** What is signed: one attempt of an event, as its receiver gets it. */
+/** The attempt that is signed: one of an event, as its receiver gets it. */
 export interface Signable {
   readonly eventId: string;
   readonly type: string;

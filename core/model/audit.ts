@@ -45,7 +45,7 @@ export const AUDIT_ACTIONS = [
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** What happened. The time is missing here, because the commit sets it. */
+/** Tells what happened. The time is missing here, because the commit sets it. */
 export interface AuditFacts {
   readonly action: AuditAction;
   /** Id or name of the changed thing. */

@@ -1,7 +1,7 @@
-/** What a subscription proves itself with to its receiver: a client certificate, or tokens of an OAuth 2 server. */
+/** Credentials, by which a subscription proves itself to its receiver: a client certificate, or tokens of an OAuth 2 server. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 
-/** What people may see of a certificate. */
+/** The part of a certificate that people may see. */
 export interface CertificateFacts {
   /** `CN=client,O=Bank`, in one line. */
   readonly subject: string;
@@ -82,7 +82,7 @@ export function keyPairProblem(
     return { of: "key", message: "is encrypted: give it without a passphrase" };
   try {
     const [leaf] = certificatesOf(cert);
-    // What no calendar has is no time to show, and no time at which it ends.
+    // A date that no calendar has is no time to show, and no time at which it ends.
     if (Number.isNaN(Date.parse(leaf?.validTo ?? "")))
       return { of: "cert", message: "states no time at which it ends" };
     const given = createPrivateKey(key);

@@ -94,7 +94,7 @@ export class ConnectError extends Error {
   }
 }
 
-/** The operator's egress proxy is away, or refuses the relay itself: a fault of no target. */
+/** The operator's egress proxy does not answer, or refuses the relay itself: a fault of no target. */
 export class ProxyError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

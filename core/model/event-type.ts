@@ -1,25 +1,25 @@
-/** What the config says of an event type: the schema of its data, an example, and what is done with data that differs. */
+/** An event type as the config describes it: the schema of its data, an example, and what is done with data that differs. */
 
 /** A JSON Schema 2020-12, as JSON. */
 export type JsonSchema = boolean | Readonly<Record<string, unknown>>;
 
 /**
- * What is done with an event whose data does not match the schema of its type: nothing, a count and a log line, or the
+ * Decides on an event whose data does not match the schema of its type: nothing, a count and a log line, or the
  * publication is refused.
  */
 export type Validation = "off" | "warn" | "refuse";
 
 /** An event type as the config describes it. */
 export interface EventTypeOptions {
-  /** What `data` must be: JSON Schema 2020-12, without references to other documents. @default anything */
+  /** The schema of `data`: JSON Schema 2020-12, without references to other documents. @default anything */
   readonly schema?: JsonSchema;
   /** A value of `data` that matches the schema: shown to subscribers, and sent as a test event. @default none */
   readonly example?: unknown;
-  /** What has happened when it is published, in a sentence for subscribers. @default none */
+  /** Tells what has happened when it is published, in a sentence for subscribers. @default none */
   readonly description?: string;
   /** Subscribers should not begin to use it. It is published and delivered as before. @default false */
   readonly deprecated?: boolean;
-  /** What is done with data that does not match the schema. @default the config's `validate` */
+  /** Decides on data that does not match the schema. @default the config's `validate` */
   readonly validate?: Validation;
 }
 

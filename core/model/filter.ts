@@ -23,9 +23,9 @@ export interface Filter {
   readonly path?: FilterPath;
   readonly equals?: FilterValue;
   readonly in?: readonly FilterValue[];
-  /** Whether there is a value at the path. `null` is a value. */
+  /** True matches where there is a value at the path. `null` is a value. */
   readonly exists?: boolean;
-  /** What a string begins with. */
+  /** The beginning of a string. */
   readonly prefix?: string;
   readonly gt?: number;
   readonly gte?: number;
@@ -36,7 +36,7 @@ export interface Filter {
 /** The bounds of a filter. `bytes` is the length of its JSON. */
 export const FILTER_BOUNDS = { bytes: 4_096, depth: 8, nodes: 64, values: 100, names: 16, nameLength: 128 } as const;
 
-/** What a filter judges: the type of an event, and its data as `JSON.parse` reads it. */
+/** The part of an event that a filter judges: the type of an event, and its data as `JSON.parse` reads it. */
 export interface FilteredEvent {
   readonly type: string;
   readonly data: unknown;
@@ -121,7 +121,7 @@ interface ConditionReport {
   readonly at: string;
   readonly condition: Filter;
   readonly matched: boolean;
-  /** Whether the outcome of the whole filter follows from it: had these been the other way, so might be the outcome. */
+  /** True when the outcome of the whole filter follows from it: had these been the other way, so might be the outcome. */
   readonly decided: boolean;
   /** The JSON of the value at the path, cut off when it is long; `missing`, `a list` or `an object` without quotes. */
   readonly found: string;

@@ -22,7 +22,7 @@ export const REPEATABLE = [
 /** Which header each name of one's own repeats. */
 export type RepeatedHeaders = Readonly<Record<string, (typeof REPEATABLE)[number]>>;
 
-/** Whether a static header of this name is refused. It is dropped where an older record has it. */
+/** Returns true for the name of a static header that is refused. It is dropped where an older record has it. */
 export const isReservedHeader = (name: string): boolean => RESERVED.test(name);
 
 /** False for a header that a delivery has anyway, which a receiver would get twice. */

@@ -60,7 +60,7 @@ export const row = <T>(
     return read(found.slice(1));
   },
 });
-/** JSON without a checksum, of which `is` looks at what others rely on. */
+/** JSON without a checksum, of which `is` checks what others rely on. */
 export const json = <T extends object>(is: (value: Partial<T>) => boolean): Codec<T> => ({
   write: JSON.stringify,
   read(text) {
@@ -92,7 +92,7 @@ export class Kind<const P extends readonly AnyPart[], T = string> {
     this.start = `${prefix}:`;
     kinds.push(this);
   }
-  /** Whether it is the key of a record of this kind. */
+  /** Returns whether it is the key of a record of this kind. */
   has(key: string): boolean {
     return key.startsWith(this.start);
   }

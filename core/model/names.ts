@@ -16,10 +16,10 @@ export const isEventName = (text: string): boolean => text.length <= 128 && EVEN
 export const isEventPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 export const isKeyId = (text: string): boolean => KEY_ID.test(text);
 export const isEventId = (text: string): boolean => EVENT_ID.test(text);
-/** Whether a plug-in can have this name: it is a label of metrics and a part of `/readyz`. */
+/** Returns whether a plug-in can have this name: it is a label of metrics and a part of `/readyz`. */
 export const isPluginName = (name: unknown): name is string => typeof name === "string" && PLUGIN_NAME.test(name);
 
-/** Whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same. */
+/** Returns whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same. */
 export function matchesPattern(pattern: string, name: string): boolean {
   if (name.startsWith(OPERATIONAL) && !pattern.startsWith(OPERATIONAL)) return false;
   if (!pattern.includes("*")) return pattern === name;

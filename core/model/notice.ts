@@ -1,5 +1,5 @@
 /**
- * What the relay reports of its own doing, beside each single failed delivery: the states of a subscription, of its
+ * Reports of the relay on its own doing, beside each single failed delivery: the states of a subscription, of its
  * secrets, and of a backlog. A notice becomes an operational event for those who ask for its name.
  */
 import type { DisabledReason, Subscription } from "./subscription.ts";
@@ -16,7 +16,7 @@ export const NOTICE_TYPES = [
 
 type NoticeType = (typeof NOTICE_TYPES)[number];
 
-/** What people are told that each means, in the OpenAPI document and in mails. */
+/** The meaning of each for people, in the OpenAPI document and in mails. */
 export const NOTICE_MEANINGS: Readonly<Record<NoticeType | "relay:delivery.failed", string>> = {
   "relay:breaker.opened": "The circuit breaker pauses a subscription.",
   "relay:breaker.closed": "A subscription that was paused has taken an attempt again.",
@@ -36,7 +36,7 @@ export interface Notice {
   readonly data: Readonly<Record<string, unknown>>;
   /** A notice of this type about the same is out of date from now on. */
   readonly ends?: NoticeType;
-  /** It is looked for all the time: one that is held back is not reported later, when it may not hold any more. */
+  /** It is found again and again: one that is held back is not reported later, when it may not hold any more. */
   readonly lasting?: true;
 }
 

@@ -64,14 +64,14 @@ export const PALETTE = {
 } as const;
 type Name = keyof (typeof PALETTE)["light"];
 
-/** What is read on the page and its cards, and what the chosen text and links are read on. */
+/** Colours that are read on the page and its cards, and those that the chosen text and links are read on. */
 const WRITTEN: readonly Name[] = ["text", "quiet", "accent", "good", "bad", "warn", "info"];
 const GROUNDS: readonly Name[] = ["page", "card", "sunk"];
 const TINTED: readonly Name[] = ["info-bg", "warn-bg", "bad-bg", "good-bg"];
 /** WCAG 2.2, 1.4.3. */
 const LEAST = 4.5;
 
-/** What is wrong with the chosen colours, by the one to change. Every text must stay readable on what it stands on. */
+/** Returns what is wrong with the chosen colours, by the one to change. Every text must stay readable on what it stands on. */
 export function colorProblems(
   theme: Theme,
   chosen: ThemeColors,

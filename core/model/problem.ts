@@ -44,7 +44,7 @@ export interface ProblemExtras {
   /** Whole seconds, for 429 and 503. */
   readonly retryAfter?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the log shows it as a refusal, though its status names a fault: anybody may cause it at any rate. */
+  /** True when the log shows it as a refusal, though its status names a fault: anybody may cause it at any rate. */
   readonly refusal?: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Problem extends Error {
   }
 }
 
-/** What a request is answered with whose fields are wrong. */
+/** Answers a request whose fields are wrong. */
 export const invalidFields = (errors: readonly FieldError[]): Problem =>
   new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 
@@ -86,7 +86,7 @@ export const problemType = (code: ProblemCode): string =>
   `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;
 
 /**
- * Whether what `accept` threw may work later, with the same input: 429, every status from 500 on, and whatever is no
+ * Returns whether what `accept` threw may work later, with the same input: 429, every status from 500 on, and whatever is no
  * `Problem`. A source keeps the input then and offers it again, after `extras.retryAfter` seconds where they are given. All
  * else never changes (400, 401, 404, 409, 413 and so on): the input is to be mended, and what is behind it goes on.
  */

@@ -201,7 +201,7 @@ export const MEMBERS = new Kind("members", [keyId, text("id"), digits("page", 6)
 export const ERASE_KEY = new Kind("erasekey", [keyId], erasure);
 /** Text that all links to the portal of the key must name: they end when it is deleted. */
 export const PORTAL = new Kind("portal", [keyId]);
-/** What one node counted on the key in the grain that begins at that time. */
+/** Counts of one node on the key in the grain that begins at that time. */
 export const STATS = new Kind("stats", [keyId, text<"grain", Grain>("grain"), at, text("node")]);
 
 /** Epoch ms at which the previous secret stops signing; it is reported at the time in its key. */
@@ -231,7 +231,7 @@ export const PLUGIN = new Kind("plugin", [text("kind"), escaped("name"), text("r
 /** Deleted as soon as it is written: every node hears of its key. */
 export const CONTROL = new Kind("control", [text("what"), ordinal]);
 
-/** What is left of a subscription that is deleted. */
+/** Kinds that are left of a subscription that is deleted. */
 export const OF_SUBSCRIPTION: readonly AnyKind[] = [
   ...[DELIVERY, ATTEMPTS, FAILED, DUE, WAITING, HELD, SEQUENCE, PASSED, HEALTH, ENDING],
 ];

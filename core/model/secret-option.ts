@@ -18,7 +18,7 @@ export const secretFrom = (where: { readonly env: string } | { readonly file: st
   secretFrom: where,
 });
 
-/** Whether an option is a secret that can be read: text that is not empty, or what `secretFrom` returns. */
+/** Returns whether an option is a secret that can be read: text that is not empty, or what `secretFrom` returns. */
 export function isSecretOption(value: unknown): value is SecretOption {
   if (typeof value === "string") return value !== "";
   if (typeof value !== "object" || value === null) return false;

@@ -59,7 +59,7 @@ export const LEAST_DELAY_MS = 10;
 /** Longest time from the first attempt to the last of a schedule, without what receivers ask for. */
 export const LONGEST_SCHEDULE_MS = 259_200_000;
 
-/** What is wrong with a policy that may mix a list of waits with parts of a backoff; `undefined`: nothing. */
+/** Returns what is wrong with a policy that may mix a list of waits with parts of a backoff; `undefined`: nothing. */
 export function scheduleProblem({
   delaysMs,
   ...backoff
@@ -102,7 +102,7 @@ export interface Subscription {
   readonly ordered?: true;
   /** The path of the value by which they are ordered: deliveries of different values do not wait for each other. */
   readonly orderBy?: FilterPath;
-  /** What a failed delivery does to those behind it. @default "skip" */
+  /** Decides what a failed delivery does to those behind it. @default "skip" */
   readonly onFailed?: OnFailed;
   readonly status: SubscriptionStatus;
   readonly disabledReason?: DisabledReason | RecordDamaged;
@@ -168,7 +168,7 @@ export const subscriptionCodec: Codec<Subscription, Subscription> = {
   id: (sub) => sub,
 };
 
-/** Looks at what everything else relies on: a part that is read only where it is used fails there. */
+/** Checks what everything else relies on: a part that is read only where it is used fails there. */
 function isSubscription(read: Partial<Subscription>): read is Subscription {
   const { id, keyId, url, events, status, secrets, createdAt, updatedAt, generation, deletedAt } = read;
   return (

@@ -6,7 +6,7 @@ export const OWN_AUDIENCE = "relaybox";
 /** RFC 9068: keeps them apart from ID tokens of every kind. */
 export const OWN_TYP = "at+jwt";
 
-/** What a caller may do: everything that its keys and factors allow, or only look. */
+/** The rights of a caller: everything that its keys and factors allow, or only look. */
 export type Access = "manage" | "read";
 /** The claim that carries it. A token without it may manage. */
 export const ACCESS_CLAIM = "api_access";

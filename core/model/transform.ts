@@ -14,7 +14,7 @@ export interface TransformEvent<Data = unknown> {
   readonly data: Data;
 }
 
-/** What a transform may know beside the event. */
+/** Tells a transform what it may know beside the event. */
 export interface TransformContext {
   readonly subscriptionId: string;
 }

@@ -3,7 +3,7 @@
  * instead of a host (`nats://bus/…`). So a URL chooses a destination and never an address.
  */
 
-/** What a transport says of the URLs that it serves; see the transport port. */
+/** Names the URLs that a transport serves; see the transport port. */
 interface Serves {
   readonly schemes: readonly string[];
   readonly name?: string;

@@ -72,7 +72,7 @@ export class Notices {
   async prepare(notice: Notice): Promise<Prepared | undefined> {
     const { publisher, clock } = this.#deps;
     const { type, keyId, about, ends } = notice;
-    // What the operator's own subscriptions do is reported to nobody: it would never end.
+    // The doing of the operator's own subscriptions is reported to nobody: it would never end.
     if (keyId === OPERATOR_KEY) return undefined;
     const ended = ends && this.#kept.get(nameOf({ type: ends, about }));
     if (ended !== undefined) ended.latest = undefined;

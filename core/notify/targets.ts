@@ -15,7 +15,7 @@ import { liveOf } from "../records/subscription-cache.ts";
 
 /** Marks the subscriptions that are the config's. */
 const FROM_CONFIG = "notify.to of the relay's config";
-/** How soon it is tried again, when a name was not found or the storage was away, ms. */
+/** How soon it is tried again, when a name was not found or the storage did not answer, ms. */
 const AGAIN_MS = 30_000;
 
 /** The changes to subscriptions that it makes. @throws Problem, StorageError */

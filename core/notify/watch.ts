@@ -54,7 +54,7 @@ export class NoticeWatch {
     await this.#deps.notices.settled();
   }
 
-  /** Looks once. @throws StorageError */
+  /** Checks once. @throws StorageError */
   async look(signal: AbortSignal): Promise<void> {
     await this.#overlaps(signal);
     await this.#backlog(signal);

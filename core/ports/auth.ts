@@ -43,7 +43,7 @@ export interface Auth {
   standing?(sub: string): Promise<string | undefined>;
   /** Routes of its own, such as login. */
   readonly routes?: readonly Route[];
-  /** Whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
+  /** Resolves to whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
   firstRun?(): Promise<boolean>;
   /** Seals its stored secrets with the current master key, so that an older one can go. Resolves to how many it sealed. */
   reseal?(): Promise<number>;
@@ -56,7 +56,7 @@ export interface Account {
   /** Ids of the API keys it owns; `["*"]` for all of them. */
   readonly keys: readonly string[];
   readonly access: Access;
-  /** Whether it has a second factor. */
+  /** True when it has a second factor. */
   readonly totp: boolean;
   /** Epoch ms. */
   readonly createdAt: number;
@@ -82,7 +82,7 @@ export interface AccountKeeper {
 }
 
 /**
- * What an operator does with accounts. Every change ends all sessions of the account, on every node, and is written to
+ * Manages accounts for an operator. Every change ends all sessions of the account, on every node, and is written to
  * the audit trail with `by` as its author (default: the command line).
  */
 export interface Users {

@@ -130,7 +130,7 @@ export interface DeliveryOptions {
 }
 
 export interface GuardOptions {
-  /** What may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
+  /** Targets that may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
   readonly allow: readonly string[];
   /** Ports that may be called on public addresses. @default [443] */
   readonly ports: readonly number[];
@@ -205,7 +205,7 @@ export interface Plan {
   readonly observers: readonly ObserverPlugin[];
   /** The catalogue of event names; `undefined` for any well-formed name. */
   readonly events?: readonly string[];
-  /** What the config says of the types in the catalogue; absent where it only names them. */
+  /** Descriptions of the types in the catalogue; absent where it only names them. */
   readonly eventTypes?: EventTypes;
   /** Functions that make bodies of deliveries. A relay knows their names; only a process of their own calls them. */
   readonly transforms: Readonly<Record<string, Transform>>;

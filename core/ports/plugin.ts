@@ -11,27 +11,27 @@ export type { Route, RouteReply, RouteRequest } from "./route.ts";
 export interface Plugin<Kind extends string, Port> {
   readonly kind: Kind;
   readonly name: string;
-  /** Whether a config may name it only once, because its routes cannot be served twice. @default false */
+  /** True when a config may name it only once, because its routes cannot be served twice. @default false */
   readonly once?: boolean;
   /**
-   * Whether its name begins the ids or places of what it stores, so that no other plug-in of its kind may have the same.
+   * True when its name begins the ids or places of what it stores, so that no other plug-in of its kind may have the same.
    * @default false
    */
   readonly ownName?: boolean;
   /**
-   * What is wrong with the options that the factory got; paths are of the options (`tokens[0]`). A start shows them
+   * Problems of the options that the factory got; paths are of the options (`tokens[0]`). A start shows them
    * together with all other problems of the config, so a factory never throws.
    */
   readonly problems?: readonly { readonly path: string; readonly message: string }[];
   /**
-   * What the options allow but hardly mean, for `relay check`; paths are of the options. Must not throw.
+   * Warnings of what the options allow but hardly mean, for `relay check`; paths are of the options. Must not throw.
    * @param configDir where relative paths begin
    */
   readonly warnings?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
-  /** What the options set that a person wants to see in `relay check`, in a few words without secrets. */
+  /** Tells what the options set that a person wants to see in `relay check`, in a few words without secrets. */
   readonly about?: string;
   /**
-   * What is wrong with the files that the options name. A start and `relay check` show it with all other problems of the
+   * Returns what is wrong with the files that the options name. A start and `relay check` show it with all other problems of the
    * config; paths are of the options. Must not throw.
    * @param configDir where relative paths begin
    */
@@ -104,7 +104,7 @@ export interface Metrics {
 }
 
 /**
- * What one target of TLS is trusted by and is shown. Keep one object for one identity: what is built of it, and the
+ * Authorities that one target of TLS is trusted by, and the certificate that it is shown. Keep one object for one identity: what is built of it, and the
  * sessions of its connections, are kept by the object. PEM texts that have been checked (`core/model/certificate.ts`).
  */
 export interface TlsIdentity {
@@ -121,7 +121,7 @@ export interface ConnectProxy {
   /** Host as in `new URL(url).hostname`. */
   readonly hostname: string;
   readonly port: number;
-  /** Whether the proxy itself is reached over TLS. */
+  /** True when the proxy itself is reached over TLS. */
   readonly tls: boolean;
   /** `Proxy-Authorization` */
   readonly authorization?: string;
@@ -182,7 +182,7 @@ export interface Keys {
  */
 export type Guess = <T>(place: string, who: string, attempt: () => Promise<T>) => Promise<T>;
 
-/** What `setup` gets: everything that a plug-in may use of its surroundings. */
+/** Handed to `setup`: everything that a plug-in may use of its surroundings. */
 export interface PluginContext {
   readonly clock: Clock;
   readonly log: Log;

@@ -32,7 +32,7 @@ export interface RouteReply {
 export interface Identified<Caller = unknown> {
   /** The names that the limits count; with several, each must pass. */
   readonly counted: string | readonly string[];
-  /** What the caller may do: with `"read"` the server refuses routes that need `"manage"`. @default "manage" */
+  /** The rights of the caller: with `"read"` the server refuses routes that need `"manage"`. @default "manage" */
   readonly access?: Access;
   /** Passed to `handle`, so that nothing is looked up twice. */
   readonly caller: Caller;
@@ -47,7 +47,7 @@ export interface Route<Caller = unknown> {
   readonly limit?: string;
   /** Has no effect any more: every route is answered on the shortest way. */
   readonly direct?: boolean;
-  /** What its caller must be allowed to do. @default "read" for GET, "manage" for every other method */
+  /** The right that its caller needs. @default "read" for GET, "manage" for every other method */
   readonly access?: Access;
   /** Its entry in `/openapi.json`. Absent: only its path is listed there. */
   readonly describe?: RouteDescription;
@@ -61,9 +61,9 @@ export interface Route<Caller = unknown> {
   handle(request: RouteRequest, caller: Caller): Promise<RouteReply>;
 }
 
-/** What a route takes and answers, for `/openapi.json`. */
+/** Describes what a route takes and answers, for `/openapi.json`. */
 export interface RouteDescription {
-  /** What the route does, in one line. */
+  /** Says what the route does, in one line. */
   readonly summary: string;
   /** More about it, in Markdown. */
   readonly description?: string;
@@ -98,7 +98,7 @@ export interface ContentDescription {
 export interface AnswerDescription {
   /** `default`: every status that is not named. */
   readonly status: number | "default";
-  /** What it means, in one sentence. */
+  /** Says what it means, in one sentence. */
   readonly description?: string;
   /** An object: a property for each header of the answer. */
   readonly headers?: Schema;

@@ -34,7 +34,7 @@ export interface AcceptRequest {
   readonly requestId?: string;
   /** Name of the source, for metrics and records: as `Plugin.name`, 1 to 100 letters, digits or `_ . @ / : -`. */
   readonly source: string;
-  /** What `SourceInfo.admit` returned for it: a publication that follows at once is not checked again. */
+  /** The moment that `SourceInfo.admit` returned for it: a publication that follows at once is not checked again. */
   readonly admittedAt?: number;
 }
 

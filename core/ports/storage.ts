@@ -13,7 +13,7 @@ import type { Take, WindowResult } from "../model/windows.ts";
 export type { Change };
 
 /**
- * What a resolved `commit` means. `fsync`: synced to the disk of the machine or engine that keeps it. `replicated`:
+ * The worth of a resolved `commit`. `fsync`: synced to the disk of the machine or engine that keeps it. `replicated`:
  * synced, and acknowledged by another copy. `volatile`: neither.
  */
 export type Durability = "fsync" | "replicated" | "volatile";

@@ -67,7 +67,7 @@ function read(tls: TlsFiles | undefined, configDir: string) {
   const problems: FieldError[] = [];
   for (const name of NAMES) {
     const path: unknown = tls?.[name];
-    // What is no path is named by the rule.
+    // The rule names what is no path.
     if (typeof path !== "string" || path === "") continue;
     paths[name] = resolve(configDir, path);
     try {

@@ -17,11 +17,11 @@ export interface TransportRequest {
   readonly keyId: string;
   /** The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it. */
   readonly messageId: string;
-  /** What the subscription proves itself with, in clear. The same object until the subscription changes. */
+  /** Credentials of the subscription, in clear. The same object until the subscription changes. */
   readonly credentials?: Credentials;
 }
 
-/** What the receiver answered, or the stage at which the request failed. A plain value, never an exception. */
+/** The answer of the receiver, or the stage at which the request failed. A plain value, never an exception. */
 export type Reply =
   | {
       readonly kind: "response";
@@ -31,7 +31,7 @@ export type Reply =
       /** At most 4 KiB of the body, as it came, never inflated. */
       readonly excerpt: Uint8Array;
       readonly truncated: boolean;
-      /** What the transport sent of its own and must not be shown, should the receiver repeat it: an access token. */
+      /** Texts that the transport sent of its own and that must not be shown, should the receiver repeat it: an access token. */
       readonly hidden?: readonly string[];
     }
   | { readonly kind: "error"; readonly error: AttemptError; readonly detail: string }
@@ -51,7 +51,7 @@ export interface Transport {
    */
   readonly name?: string;
   /**
-   * Whether it uses `TransportRequest.credentials`. Otherwise a subscription with credentials is refused for its URLs.
+   * True when it uses `TransportRequest.credentials`. Otherwise a subscription with credentials is refused for its URLs.
    * @default false
    */
   readonly takesCredentials?: boolean;

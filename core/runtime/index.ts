@@ -9,6 +9,6 @@ export type { ProcessStart, RunAnswer, RunRequest, SpawnTransforms } from "./tra
 export type { Relay } from "./compose/compose.ts";
 export type { Reloadable } from "./compose/reload.ts";
 
-// What runs a node, and the log and metrics.
+// Loads what runs a node, and the log and metrics.
 export const nodeParts = () => import("./compose/compose.ts");
 export const observabilityParts = () => import("./observability/index.ts");

@@ -132,7 +132,7 @@ async function bind(http: Server, host: string, port: number): Promise<AddressIn
 const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);
 const isAnyHost = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
 
-/** Whether `bound` is what was asked for: exactly, for an address; a name may stand for several addresses. */
+/** Returns whether `bound` is what was asked for: exactly, for an address; a name may stand for several addresses. */
 function isSameHost(asked: string, bound: string): boolean {
   const literal = /^[\d.]+$/.test(asked) || asked.includes(":");
   if (!literal) return asked !== "localhost" || /^(?:127\.|::1$)/.test(bound);

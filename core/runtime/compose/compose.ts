@@ -153,7 +153,7 @@ async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
   await path.away.stop();
   await path.transforms?.stop();
   await path.circuitBreaker.settled();
-  // What the last attempts have shown.
+  // The notices of the last attempts.
   await path.notices.settled();
   await path.statsCollector.stop();
 }
@@ -161,7 +161,7 @@ async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
 async function startSources(plan: Plan, { ports, path }: Built): Promise<void> {
   const { publisher, storage } = path;
   const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
-  // As the storage declares it: one that may change is read anew each time.
+  // As the storage declares it: one that may change is read again each time.
   const durability = Object.getOwnPropertyDescriptor(storage, "durability") as PropertyDescriptor;
   const info = Object.freeze(Object.defineProperty({ admit: publisher.admit }, "durability", durability)) as SourceInfo;
   for (const [i, source] of ports.sources.entries())

@@ -67,7 +67,7 @@ const READ_MS = 2_000;
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
   const { plan, clock, storage, dispatcher, gates } = path;
-  // Metrics tell of a storage that never answers, so they do not wait for it.
+  // Metrics also show a storage that never answers, so they do not wait for it.
   const onRead = (read: () => Promise<void>): void =>
     metrics.onRead(async () => void (await within(clock, READ_MS, read())));
   metrics.gauge("build_info", 1, { version: VERSION, node: process.version });

@@ -87,7 +87,7 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   closing.add(close);
   const starting = { hide, clock, log };
   const keeper = plan.storage;
-  // Within the step, so that whatever it throws while it is looked at is its own fault, too.
+  // Within the step, so that whatever it throws while it is read is its own fault, too.
   const setUp = async (): Promise<Storage> =>
     walled.walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wallOf(keeper));
   const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);

@@ -13,7 +13,7 @@ export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "eventTypes"
   readonly transforms: readonly string[];
 };
 
-/** What of a plan may change; no function among it, so that it can cross to a process. */
+/** Returns the parts of a plan that may change; no function among it, so that it can cross to a process. */
 export const reloadable = ({ limits, abuse, events, eventTypes, transforms, log }: Plan): Reloadable => ({
   ...{ limits, abuse, events, eventTypes, log },
   transforms: Object.keys(transforms),
@@ -24,7 +24,7 @@ interface Catalogue {
   /** `undefined`: every well-formed name. The same list until it is replaced. */
   readonly events: readonly string[] | undefined;
   readonly names: ReadonlySet<string> | undefined;
-  /** What is known of the types, by name. The same object until it is replaced. */
+  /** Descriptions of the types, by name. The same object until it is replaced. */
   readonly types: EventTypes | undefined;
   /** Judges data by the schemas of the types; `undefined`: no type is checked. */
   readonly checks: EventCheck | undefined;

@@ -12,7 +12,7 @@ interface TypeProblem {
 }
 
 interface CompiledTypes {
-  /** What is wrong with each type that cannot be used. */
+  /** Problems of each type that cannot be used. */
   readonly problems: readonly TypeProblem[];
   /** Says what is wrong with the data of an event of this type; `undefined` also where the type has no schema. */
   problem(type: string, data: unknown): DataProblem | undefined;

@@ -1,4 +1,4 @@
-/** Judges the data of published events by the schemas of the config, and tells of those that differ. */
+/** Judges the data of published events by the schemas of the config, and logs and counts those that differ. */
 import type { EventTypes } from "../../model/event-type.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";

@@ -28,7 +28,7 @@ const DIALECT = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/;
 
 type Path = readonly PropertyKey[];
 
-/** What is wrong with a schema, and where in it. */
+/** Says what is wrong with a schema, and where in it. */
 export class SchemaFault extends Error {
   readonly path: Path;
   constructor(path: Path, message: string) {
@@ -82,7 +82,7 @@ export function checkBounds(root: unknown): Extensions {
       throw new SchemaFault([...path, "__proto__"], "is a name that is not supported");
     const named = Object.entries(value);
     if (BY_NAME.has(word)) return named.reduce((sum, [name, one]) => sum + parts(one, [...path, name]), 1);
-    // What nobody refers to takes no time, but it must be sound.
+    // A definition that nobody refers to takes no time, but it must be sound.
     if (DEFINITIONS.has(word)) for (const [name, one] of named) parts(one, [...path, name]);
     return 1;
   }

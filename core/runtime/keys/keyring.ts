@@ -33,7 +33,7 @@ interface KeyOptions {
 }
 
 export interface RelayKeys extends Keys {
-  /** What `http()` takes when the config names no tokens. */
+  /** The token that `http()` takes when the config names no tokens. */
   readonly publishToken: string;
   /** Identifies the master key without revealing anything about it. */
   readonly masterFingerprint: string;

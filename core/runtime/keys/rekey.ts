@@ -115,7 +115,7 @@ export class Rekey {
     for (let clean = 0; clean < 2; clean++) {
       if (clean > 0) await clock.sleep(clock.now() + settleMs, signal);
       const { sealed, unreadable } = await reseal(signal);
-      // What a plug-in still seals after a stop it seals in vain: the next run goes on.
+      // A plug-in that still seals after a stop does so in vain: the next run goes on.
       await unlessAborted(signal, Promise.resolve(auth.reseal?.()));
       signal.throwIfAborted();
       this.#sealed += sealed;
@@ -163,7 +163,7 @@ export async function settleKeyFiles(
     await promoteKeyFile(at(MASTER), at(NEXT_MASTER), at(OLD_MASTER));
 }
 
-/** Whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
+/** Tells whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
 type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
 
 interface MasterKeyJudged {
@@ -186,7 +186,7 @@ export async function judgeMasterKey(
   return { state: keys.olderFingerprints.includes(stored) ? "rekeying" : "unlike", spent };
 }
 
-/** Whether the storage belongs to a master key. @throws StorageError */
+/** Resolves to whether the storage belongs to a master key. @throws StorageError */
 export const hasMasterKey = async (storage: Pick<Storage, "getItem">): Promise<boolean> =>
   (await storage.getItem(FINGERPRINT)) !== undefined;
 

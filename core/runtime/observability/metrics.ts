@@ -16,10 +16,10 @@ export interface RelayMetrics extends Metrics {
   dispose(): void;
 }
 
-/** What `text()` answers in: `Content-Type` of `/metrics`. */
+/** The `Content-Type` of `/metrics`, for what `text()` returns. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Time between two looks at the event loop, ms. Each wakes the process: with 20 ms they took half a per cent of a core at rest. */
+/** Time between two samples of the event loop, ms. Each wakes the process: with 20 ms they took half a per cent of a core at rest. */
 const LOOP_STEP_MS = 100;
 
 export function createMetrics(): RelayMetrics {

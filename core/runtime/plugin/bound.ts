@@ -5,7 +5,7 @@ type Around = (method: string, args: readonly unknown[], work: () => unknown) =>
 
 /**
  * Returns `target` with some members replaced. Methods keep their own `this`, as a plug-in may be an instance of a class.
- * @param around calls each method that is not replaced; what is no method is then read anew each time
+ * @param around calls each method that is not replaced; what is no method is then read again each time
  */
 export function bound<T extends object>(target: T, over: Partial<T>, around?: Around): T {
   const made: Record<string, unknown> = Object.defineProperties({}, Object.getOwnPropertyDescriptors(over));

@@ -9,7 +9,7 @@ const EX_DATAERR = 65;
 const EX_UNAVAILABLE = 69;
 const EX_CONFIG = 78;
 
-/** What a start has around it. Without a clock it is waited for without an end. */
+/** Surroundings of a start. Without a clock it is waited for without an end. */
 interface Starting {
   /** Masks secrets in what is thrown. */
   readonly hide?: (text: string) => string;

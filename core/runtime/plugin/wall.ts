@@ -12,9 +12,9 @@ import { isOwn } from "../../ports/own-plugins.ts";
 import type { Incidents, PluginName } from "./incidents.ts";
 import { thrownError } from "./thrown.ts";
 
-/** What the relay throws itself, through a plug-in, or what a storage throws by its port. */
+/** Errors that the relay throws itself, through a plug-in, or what a storage throws by its port. */
 const OURS = [Problem, StorageError, ConflictError, LeaseLostError, DamagedRecordError, Gone];
-/** What a call gets beyond its time, so that its own deadline comes first, and so does an answer while the process stood still. */
+/** Time that a call gets beyond its time, so that its own deadline comes first, and so does an answer while the process stood still. */
 const SPARE_MS = 1_500;
 /** A call that may take as long as it takes is named each time that this has passed, ms. */
 const NAMED_MS = 30_000;
@@ -33,7 +33,7 @@ export interface How<T = unknown> {
 
 export interface Wall {
   readonly plugin: PluginName;
-  /** Whether it is the package's own, which is called directly, and only waited for to let go. */
+  /** True when it is the package's own, which is called directly, and only waited for to let go. */
   readonly own: boolean;
   /** Calls the plug-in, at once and in time. What it throws is noted with its name, unless the relay itself threw it. */
   call<T>(name: string, work: () => T, how?: How<T>): T;

@@ -16,11 +16,11 @@ const AUTH_MS = 10_000;
 const PROBLEMS_MS = 5_000;
 const ROUTE_MS = 120_000;
 const SOON_MS = 2_000;
-/** What a question to the other nodes gets beyond its time: a storage that is away says so by itself meanwhile. */
+/** Time that a question to the other nodes gets beyond its time: a storage that does not answer says so by itself meanwhile. */
 const ASK_SPARE_MS = 10_000;
 const STOP_MS = 5_000;
 
-/** What a storage must have. */
+/** Methods that a storage must have. */
 const STORAGE =
   "getItem getMany commit range watch status dispose queue.add queue.claim queue.wake queue.extend queue.settle " +
   "queue.withdraw queue.release queue.pause queue.hold queue.cancel queue.sweep queue.depth queue.pending " +

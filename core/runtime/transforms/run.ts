@@ -13,7 +13,7 @@ const { parse, stringify } = JSON;
 const SPARE_MS = 5_000;
 
 /**
- * What the values of one event can reach. Frozen, so that hostile data cannot change through a careless transform what
+ * Objects that the values of one event can reach. Frozen, so that hostile data cannot change through a careless transform what
  * the next event meets. Not the errors: their subclasses set a name.
  */
 const SHARED = [Object, Array, Function, String, Number, Boolean, RegExp, Date, Map, Set, Promise, Symbol, BigInt];

@@ -139,7 +139,7 @@ export class TransformPool {
     const at = this.#idle.findLastIndex(({ ready }) => ready);
     const [worker] = this.#idle.splice(at < 0 ? this.#idle.length - 1 : at, 1) as [TransformWorker];
     let end = await worker.run(turn.job);
-    // What an earlier run left behind, such as a timer that never ends, may have been the cause: it is not blamed on
+    // Something that an earlier run left behind, such as a timer that never ends, may have been the cause: it is not blamed on
     // this one.
     if (endedProcess(end) && !end.fresh && !this.#stopped) {
       metrics.count("transforms", { result: "again" });

@@ -35,7 +35,7 @@ export interface TransformTurn<Job> {
   readonly client: Client<Job>;
   /** Monotonic. */
   readonly began: number;
-  /** What was paid for it in advance, ms. */
+  /** Paid for it in advance, ms. */
   readonly advance: number;
 }
 
@@ -48,7 +48,7 @@ export class Turns<Job> {
   /** Moving average by transform: what is expected of a subscription that has not run yet. Its names are few. */
   readonly #names = new Map<string, number>();
   #total = 0;
-  /** What the subscription that ran last had paid: one that was idle for long starts from here. */
+  /** Paid by the subscription that ran last: one that was idle for long starts from here. */
   #now = 0;
 
   /** @param capacity jobs that may wait, beside one of each subscription that has none */

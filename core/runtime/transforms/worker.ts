@@ -132,7 +132,7 @@ export class TransformWorker {
     this.#deps = deps;
   }
 
-  /** Whether a process is there that has loaded the config. */
+  /** True when a process is there that has loaded the config. */
   get ready(): boolean {
     return this.#live()?.ready === true;
   }
