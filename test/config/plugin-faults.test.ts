@@ -1,11 +1,11 @@
 // A plug-in that throws, or has a wrong shape, when its config is checked: it is named, and its secrets are masked.
 import { tmpdir } from "node:os";
 import { describe, expect, it } from "vitest";
-import type { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { configWarnings } from "../../config/warnings.ts";
 import type { SourcePlugin } from "../../core/ports/plan.ts";
-import { sourcePlugin } from "../support/plugins.ts";
+import { refused as refusedConfig } from "../support/config.ts";
+import { sourcePlugin, throwing } from "../support/plugins.ts";
 
 const SECRET = "hunter2-of-the-shop";
 const frame = { configDir: tmpdir(), cwd: tmpdir(), settings: {}, env: {} };
@@ -13,19 +13,9 @@ const frame = { configDir: tmpdir(), cwd: tmpdir(), settings: {}, env: {} };
 /** A config whose one source is called `shop` and has these members. */
 const shop = (more: object) => ({ sources: [sourcePlugin("shop", {}, more as Partial<SourcePlugin>)] });
 
-function refused(more: object): Pick<ConfigError, "exitCode" | "problems"> | undefined {
-  try {
-    resolvePlan(shop(more), frame);
-    return undefined;
-  } catch (error) {
-    return error as ConfigError;
-  }
-}
+const refused = (more: object) => refusedConfig(shop(more), frame);
 const warned = (more: object) => configWarnings(resolvePlan(shop(more), frame), frame.env);
 
-const throwing = (thrown: unknown) => () => {
-  throw thrown;
-};
 const leaky = new Error(`no such password: ${SECRET}`);
 const getter = (name: string, thrown: unknown) => Object.defineProperty({}, name, { get: throwing(thrown) });
 

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RelayConfig } from "../../config/define.ts";
-import type { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import type { SourcePlugin } from "../../core/ports/plan.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -14,6 +13,7 @@ import type { Route } from "../../core/ports/route.ts";
 import { cron } from "../../plugins/source/cron.ts";
 import { http } from "../../plugins/source/http.ts";
 import { memory } from "../../plugins/storage/memory.ts";
+import { refused } from "../support/config.ts";
 import { sourcePlugin } from "../support/plugins.ts";
 
 let folder: string;
@@ -22,14 +22,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const frame = () => ({ configDir: folder, cwd: folder, settings: { dataDir: folder, port: 0 } });
 
-function problemsOf(config: object): ConfigError["problems"] {
-  try {
-    resolvePlan(config, frame());
-    return [];
-  } catch (error) {
-    return (error as ConfigError).problems;
-  }
-}
+const problemsOf = (config: object) => refused(config, frame())?.problems ?? [];
 
 const declaring = (name: string, ...routes: readonly string[]): SourcePlugin => sourcePlugin(name, {}, { routes });
 
@@ -43,10 +36,10 @@ async function start(sources: readonly SourcePlugin[], more: RelayConfig = {}): 
   const config = { ...more, storage: memory(), sources, server: { host: "127.0.0.1", port: 0 } };
   const metrics = createMetrics();
   const relay = composeRelay(resolvePlan(config, frame()), { clock: systemClock(), log: createLog("silent"), metrics });
-  const refused = await relay.start().catch((error: unknown) => error);
+  const why = await relay.start().catch((error: unknown) => error);
   await relay.stop().catch(() => undefined);
   metrics.dispose();
-  return refused;
+  return why;
 }
 
 describe("plug-ins that declare their routes", () => {

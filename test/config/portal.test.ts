@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { RelayConfig } from "../../config/define.ts";
-import { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
+import { problems as problemsOf } from "../support/config.ts";
 import { colorProblems, contrast, onColor, PALETTE, THEMES } from "../../core/model/portal.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "relay-portal-"));
@@ -14,16 +14,7 @@ const frame = { configDir: dir, cwd: dir, settings: {} };
 const portalOf = (portal: RelayConfig["portal"]) => resolvePlan({ portal }, frame).portal;
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0h1v1z"/></svg>';
 
-function problems(portal: unknown): Record<string, string> {
-  try {
-    portalOf(portal as RelayConfig["portal"]);
-  } catch (error) {
-    if (error instanceof ConfigError)
-      return Object.fromEntries(error.problems.map(({ path, message }) => [path, message]));
-    throw error;
-  }
-  return {};
-}
+const problems = (portal: unknown) => problemsOf({ portal }, frame);
 
 describe("origins", () => {
   it.each([

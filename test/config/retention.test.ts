@@ -1,21 +1,12 @@
 // The rules of retention() in the config: taken as they are, and refused with their path.
 import { describe, expect, it } from "vitest";
 import { retention } from "../../config/index.ts";
-import { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
+import { FRAME, problems as problemsOf } from "../support/config.ts";
 
-const FRAME = { configDir: "/etc/relay", cwd: "/home/me", settings: {} };
 const DAY = 86_400_000;
 
-function problems(job: unknown): Record<string, string> {
-  try {
-    resolvePlan({ jobs: [job] }, FRAME);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return Object.fromEntries(error.problems.map(({ path, message }) => [path, message]));
-  }
-  return {};
-}
+const problems = (job: unknown) => problemsOf({ jobs: [job] });
 
 describe("the rules of retention", () => {
   it("stand in the plan as they are written", () => {

@@ -22,6 +22,8 @@ async function failing(count: number, options: PathOptions = {}): Promise<TestPa
   await settle(test);
   return Object.assign(test, { sub });
 }
+const nodeOf = ({ storage, clock }: TestPath, jobs: readonly Job[], run: (job: Job) => Promise<number>): Jobs =>
+  new Jobs({ jobs, storage, run, log: quietLog(), clock });
 const failedLines = (test: TestPath) => test.storage.range("failed:", { limit: 1_000 });
 
 /** A receiver that never answers. */
@@ -46,16 +48,7 @@ describe("a tick", () => {
   it("runs once over all nodes of a storage, and the next one runs again", async () => {
     await using test = await testPath();
     const ran: string[] = [];
-    const nodes = ["one", "two", "three"].map(
-      (name) =>
-        new Jobs({
-          jobs: [job()],
-          storage: test.storage,
-          run: async () => ran.push(name),
-          log: quietLog(),
-          clock: test.clock,
-        }),
-    );
+    const nodes = ["one", "two", "three"].map((name) => nodeOf(test, [job()], async () => ran.push(name)));
     const at = new Date(test.clock.now());
     // The nodes' timers do not ring in the same millisecond.
     const won = await Promise.all(
@@ -71,13 +64,7 @@ describe("a tick", () => {
 
   it("that a clock took a day ahead of its time holds up none of today", async () => {
     await using test = await testPath();
-    const node = new Jobs({
-      jobs: [job()],
-      storage: test.storage,
-      run: async () => 1,
-      log: quietLog(),
-      clock: test.clock,
-    });
+    const node = nodeOf(test, [job()], async () => 1);
     const today = (minutes: number): Date => new Date(test.clock.now() + minutes * 60_000);
     expect(await node.tick(job(), new Date(test.clock.now() + DAY_MS))).toBe(true);
     expect(await node.tick(job(), today(0))).toBe(true);
@@ -89,13 +76,7 @@ describe("a tick", () => {
     await using test = await testPath();
     const jobs = [job({ name: "retention" }), job(), job()];
     const ran: Job[] = [];
-    const node = new Jobs({
-      jobs,
-      storage: test.storage,
-      run: async (one) => ran.push(one),
-      log: quietLog(),
-      clock: test.clock,
-    });
+    const node = nodeOf(test, jobs, async (one) => ran.push(one));
     for (const one of jobs) expect(await node.tick(one, new Date(test.clock.now()))).toBe(true);
     expect(ran).toEqual(jobs);
   });

@@ -131,80 +131,68 @@ describe("the dashboard and the alerts", () => {
           exp_alerts: [{ exp_labels: { severity, ...more } }],
         });
         const quiet = (alertname: string, at: string) => ({ alertname, eval_time: at, exp_alerts: [] });
-        const cases = [
-          {
-            input: [series("up", "", "1x5 0x10")],
-            tests: [quiet("RelayDown", "6m"), fires("RelayDown", "9m", "page", labels)],
-          },
-          {
-            input: [series("relay_ready", "", "1x5 0x10")],
-            tests: [quiet("RelayNotReady", "6m"), fires("RelayNotReady", "9m", "page", labels)],
-          },
-          {
-            input: [
+        /** What Prometheus has read, and which alerts that raises when. */
+        const cases: readonly (readonly [input: readonly object[], ...alerts: object[]])[] = [
+          [[series("up", "", "1x5 0x10")], quiet("RelayDown", "6m"), fires("RelayDown", "9m", "page", labels)],
+          [
+            [series("relay_ready", "", "1x5 0x10")],
+            quiet("RelayNotReady", "6m"),
+            fires("RelayNotReady", "9m", "page", labels),
+          ],
+          [
+            [
               series("relay_storage_faults_total", `,fault="full"`, "0x5 3x10"),
               series("relay_storage_faults_total", `,fault="broken"`, "0x15"),
             ],
-            tests: [
-              quiet("RelayStorageFaults", "5m"),
-              fires("RelayStorageFaults", "8m", "page", { instance: "a", fault: "full" }),
-            ],
-          },
-          {
-            input: [series("relay_records_damaged_total", `,kind="event"`, "0x5 1x90")],
-            tests: [
-              quiet("RelayRecordsDamaged", "4m"),
-              fires("RelayRecordsDamaged", "10m", "ticket", { instance: "a", kind: "event" }),
-              quiet("RelayRecordsDamaged", "80m"),
-            ],
-          },
-          {
-            input: [series("relay_disk_free_bytes", "", "9e8x30")],
-            tests: [fires("RelayDiskNearlyFull", "20m", "ticket", labels)],
-          },
-          {
-            input: [series("relay_disk_free_bytes", "", "1e11-1e8x600")],
-            tests: [fires("RelayDiskNearlyFull", "8h", "ticket", labels)],
-          },
-          { input: [series("relay_disk_free_bytes", "", "1e11x600")], tests: [quiet("RelayDiskNearlyFull", "8h")] },
-          {
-            input: [series("relay_oldest_due_seconds", "", "10x10 301x20")],
-            tests: [quiet("RelayDeliveriesLate", "15m"), fires("RelayDeliveriesLate", "25m", "page", labels)],
-          },
-          {
-            input: [
+            quiet("RelayStorageFaults", "5m"),
+            fires("RelayStorageFaults", "8m", "page", { instance: "a", fault: "full" }),
+          ],
+          [
+            [series("relay_records_damaged_total", `,kind="event"`, "0x5 1x90")],
+            quiet("RelayRecordsDamaged", "4m"),
+            fires("RelayRecordsDamaged", "10m", "ticket", { instance: "a", kind: "event" }),
+            quiet("RelayRecordsDamaged", "80m"),
+          ],
+          [[series("relay_disk_free_bytes", "", "9e8x30")], fires("RelayDiskNearlyFull", "20m", "ticket", labels)],
+          [[series("relay_disk_free_bytes", "", "1e11-1e8x600")], fires("RelayDiskNearlyFull", "8h", "ticket", labels)],
+          [[series("relay_disk_free_bytes", "", "1e11x600")], quiet("RelayDiskNearlyFull", "8h")],
+          [
+            [series("relay_oldest_due_seconds", "", "10x10 301x20")],
+            quiet("RelayDeliveriesLate", "15m"),
+            fires("RelayDeliveriesLate", "25m", "page", labels),
+          ],
+          [
+            [
               series("relay_attempts_total", `,result="5xx"`, "0+600x40"),
               series("relay_attempts_total", `,result="2xx"`, "0+60x40"),
             ],
-            tests: [fires("RelayAttemptsFailing", "30m", "ticket", { instance: "a" })],
-          },
-          {
-            input: [
+            fires("RelayAttemptsFailing", "30m", "ticket", { instance: "a" }),
+          ],
+          [
+            [
               series("relay_attempts_total", `,result="5xx"`, "0+60x40"),
               series("relay_attempts_total", `,result="2xx"`, "0+600x40"),
             ],
-            tests: [quiet("RelayAttemptsFailing", "30m")],
-          },
-          {
-            input: [
+            quiet("RelayAttemptsFailing", "30m"),
+          ],
+          [
+            [
               series("relay_publish_refused_total", `,code="VALIDATION_FAILED"`, "0+60x20"),
               series("relay_publish_refused_total", `,code="STORAGE_FULL"`, "0x10 0+5x10"),
             ],
-            tests: [
-              quiet("RelayPublishersRefused", "9m"),
-              fires("RelayPublishersRefused", "19m", "page", { instance: "a", code: "STORAGE_FULL" }),
-            ],
-          },
-          {
-            input: [
+            quiet("RelayPublishersRefused", "9m"),
+            fires("RelayPublishersRefused", "19m", "page", { instance: "a", code: "STORAGE_FULL" }),
+          ],
+          [
+            [
               series("relay_commit_seconds_bucket", `,le="1"`, "0+100x30"),
               series("relay_commit_seconds_bucket", `,le="2.5"`, "0+200x30"),
               series("relay_commit_seconds_bucket", `,le="+Inf"`, "0+200x30"),
             ],
-            tests: [fires("RelayCommitsSlow", "25m", "ticket", { instance: "a" })],
-          },
+            fires("RelayCommitsSlow", "25m", "ticket", { instance: "a" }),
+          ],
         ];
-        const tests = cases.map(({ input, tests: wanted }) => ({
+        const tests = cases.map(([input, ...wanted]) => ({
           interval: "1m",
           input_series: input,
           alert_rule_test: wanted,

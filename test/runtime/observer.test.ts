@@ -9,6 +9,7 @@ import { walledObserver } from "../../core/runtime/plugin/walled.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { replied, testPath } from "../support/path.ts";
+import { throwing } from "../support/plugins.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
 
@@ -50,9 +51,7 @@ describe("an observer", () => {
   });
 
   it("that throws is named, and neither the relay nor the next observer misses anything", async () => {
-    const fails = (): never => {
-      throw new Error("broken");
-    };
+    const fails = throwing();
     const [clock, metrics, log] = [testClock(), quietMetrics(), quietLog()];
     const wall = createWalls(clock, new Incidents({ clock, log, metrics }))({ kind: "observer", name: "broken" });
     const { heard, observer } = diary();

@@ -3,11 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { secretFrom, type SecretOption } from "../../core/model/secret-option.ts";
-import type { SourcePlugin } from "../../core/ports/plan.ts";
+import type { Plan, SourcePlugin } from "../../core/ports/plan.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose/compose.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
@@ -16,7 +15,8 @@ import { jwt } from "../../plugins/auth/jwt.ts";
 import { http } from "../../plugins/source/http.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { idleSource, sourcePlugin } from "../support/plugins.ts";
+import { problems, refused } from "../support/config.ts";
+import { idleSource, sourcePlugin, throwing } from "../support/plugins.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "relay-secrets-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -26,6 +26,15 @@ writeFileSync(join(folder, "empty"), "\n");
 const plugin = (secrets: Record<string, SecretOption | undefined>): SourcePlugin =>
   sourcePlugin("orders", {}, { secrets });
 const frame = { configDir: folder, cwd: folder, settings: {} };
+
+/** Starts a relay, and returns what the start throws. */
+async function failedStart(plan: Plan, env?: Record<string, string>): Promise<StartError> {
+  const metrics = createMetrics();
+  const relay = composeRelay(plan, { clock: systemClock(), log: createLog("silent"), metrics, ...(env && { env }) });
+  const failed = await relay.start().catch((error: unknown) => error);
+  metrics.dispose();
+  return failed as StartError;
+}
 
 describe("a secret option", () => {
   it("is text, a variable, the file that the variable's _FILE names, or a file of the config's folder", () => {
@@ -59,12 +68,7 @@ describe("a secret option", () => {
       e: secretFrom({ file: "empty" }),
       f: { secretFrom: { url: "x" } } as never,
     };
-    let found: ConfigError | undefined;
-    try {
-      resolvePlan({ sources: [plugin(secrets)] }, { ...frame, env });
-    } catch (error) {
-      found = error as ConfigError;
-    }
+    const found = refused({ sources: [plugin(secrets)] }, { ...frame, env });
     expect(found?.exitCode).toBe(78);
     expect(found?.problems).toEqual([
       { path: "sources[0].a", message: "neither MISSING nor MISSING_FILE is set" },
@@ -82,11 +86,7 @@ describe("a secret option", () => {
       { dataDir: join(folder, "gone"), server: { port: 0 }, sources: [plugin({ url: secretFrom({ env: "GONE" }) })] },
       { ...frame, env: { GONE: "here" } },
     );
-    const metrics = createMetrics();
-    const relay = composeRelay(plan, { clock: systemClock(), log: createLog("silent"), metrics, env: {} });
-    const refused = await relay.start().catch((error: unknown) => error);
-    metrics.dispose();
-    expect(refused).toMatchObject({
+    expect(await failedStart(plan, {})).toMatchObject({
       exitCode: 78,
       message: "the source plug-in orders cannot start: url: neither GONE nor GONE_FILE is set",
     });
@@ -119,12 +119,7 @@ describe("the value of a secret option", () => {
   });
 
   it("stands in no message of a start that fails, nor in its stack", async () => {
-    const failing = (thrown: Error): SourcePlugin => ({
-      ...plugin({ url }),
-      setup() {
-        throw thrown;
-      },
-    });
+    const failing = (thrown: Error): SourcePlugin => ({ ...plugin({ url }), setup: throwing(thrown) });
     for (const [thrown, exitCode] of [
       [new Error("refused: amqp://relay:p%40ssword@rabbit"), 78],
       [new StartError(69, "no p@ssword for me"), 69],
@@ -133,12 +128,9 @@ describe("the value of a secret option", () => {
         { dataDir: join(folder, "fail"), server: { port: 0 }, sources: [failing(thrown)] },
         frame,
       );
-      const metrics = createMetrics();
-      const relay = composeRelay(plan, { clock: systemClock(), log: createLog("silent"), metrics });
-      const refused = (await relay.start().catch((error: unknown) => error)) as StartError;
-      metrics.dispose();
-      expect(refused).toMatchObject({ exitCode, message: expect.stringContaining("[masked]") as string });
-      expect(refused.message + String(refused.stack) + String(refused.cause)).not.toMatch(/p(?:@|%40)ssword/);
+      const failed = await failedStart(plan);
+      expect(failed).toMatchObject({ exitCode, message: expect.stringContaining("[masked]") as string });
+      expect(failed.message + String(failed.stack) + String(failed.cause)).not.toMatch(/p(?:@|%40)ssword/);
     }
   });
 
@@ -193,21 +185,11 @@ describe("the value of a secret option", () => {
       storage: redis({ url: secretFrom({ env: "NO_REDIS" }) }),
       auth: jwt({ secret: secretFrom({ env: "NO_JWT" }), algorithms: ["HS256"], issuer: "i", audience: "a" }),
     };
-    const env = {};
-    const refused = (() => {
-      try {
-        return resolvePlan(config, { ...frame, env });
-      } catch (error) {
-        return (error as ConfigError).problems;
-      }
-    })();
-    expect(refused).toEqual(
-      expect.arrayContaining([
-        { path: "storage.url", message: "neither NO_REDIS nor NO_REDIS_FILE is set" },
-        { path: "sources[0].tokens[0].token", message: "neither NO_TOKEN nor NO_TOKEN_FILE is set" },
-        { path: "auth.secret", message: "neither NO_JWT nor NO_JWT_FILE is set" },
-      ]),
-    );
+    expect(problems(config, { ...frame, env: {} })).toMatchObject({
+      "storage.url": "neither NO_REDIS nor NO_REDIS_FILE is set",
+      "sources[0].tokens[0].token": "neither NO_TOKEN nor NO_TOKEN_FILE is set",
+      "auth.secret": "neither NO_JWT nor NO_JWT_FILE is set",
+    });
   });
 
   it("that is read from elsewhere is judged as one of the config is", async () => {

@@ -22,15 +22,17 @@ function spawn(): ChildProcess {
   return child as unknown as ChildProcess;
 }
 
+const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
+const workerOf = (from: () => ChildProcess) => new TransformWorker({ spawn: from, limits, clock: systemClock() });
+const input = { name: "echo", body: "{}", context: {} as TransformContext };
+
 it("keeps nothing of a run that is over", async () => {
-  const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
-  const worker = new TransformWorker({ spawn, limits, clock: systemClock() });
+  const worker = workerOf(spawn);
   const collect = collector();
   const used = (): number => {
     collect();
     return process.memoryUsage().heapUsed;
   };
-  const input = { name: "echo", body: "{}", context: {} as TransformContext };
   const runs = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) await worker.run(input);
   };
@@ -42,34 +44,22 @@ it("keeps nothing of a run that is over", async () => {
 });
 
 it("ends a run whose process is gone before it answers", async () => {
-  const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
-  const worker = new TransformWorker({
-    limits,
-    clock: systemClock(),
-    spawn() {
-      const child = spawn();
-      child.send = () => child.emit("exit", 3, null);
-      return child;
-    },
+  const worker = workerOf(() => {
+    const child = spawn();
+    child.send = () => child.emit("exit", 3, null);
+    return child;
   });
-  const input = { name: "echo", body: "{}", context: {} as TransformContext };
   expect(await worker.run(input)).toMatchObject({ kind: "died" });
   await worker.stop();
 });
 
 it("starts no process once it is stopped, also where a run waits for the end of the one before", async () => {
-  const limits = { timeoutMs: 60_000, memoryMb: 64, workers: 1 };
   const spawned: ChildProcess[] = [];
-  const worker = new TransformWorker({
-    limits,
-    clock: systemClock(),
-    spawn() {
-      const child = Object.assign(spawn(), { kill: () => true });
-      spawned.push(child);
-      return child;
-    },
+  const worker = workerOf(() => {
+    const child = Object.assign(spawn(), { kill: () => true });
+    spawned.push(child);
+    return child;
   });
-  const input = { name: "echo", body: "{}", context: {} as TransformContext };
   expect(await worker.run(input)).toMatchObject({ kind: "made" });
   worker.retire();
   const running = worker.run(input);

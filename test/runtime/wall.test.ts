@@ -11,7 +11,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testContext } from "../conformance/index.ts";
 import { testClock } from "../support/clock.ts";
-import { idleSource, OK } from "../support/plugins.ts";
+import { idleSource, OK, throwing } from "../support/plugins.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
@@ -59,11 +59,8 @@ describe("a transport that", () => {
   });
 
   it("cannot say whether it is ready says so, wherever it is asked", () => {
-    const thrown = (): never => {
-      throw new Error("broken");
-    };
     for (const [readiness, why] of [
-      [thrown, "its readiness fails: Error: broken"],
+      [throwing(), "its readiness fails: Error: broken"],
       [() => "away", "away"],
       [() => undefined, undefined],
     ] as const) {
@@ -119,23 +116,15 @@ describe("a transport that", () => {
   });
 
   it("throws at once is a fault with its name, and the attempt is not counted", async () => {
-    const { send, log } = transportOf({
-      send() {
-        throw new TypeError("broken");
-      },
-    });
+    const { send, log } = transportOf({ send: throwing(new TypeError("broken")) });
     await expect(send()).rejects.toThrow("broken");
     expect(log.lines[0]?.fields).toMatchObject({ kind: "transport", plugin: "wild-1", error: "TypeError: broken" });
   });
 
   it("cannot judge a URL, or never does, fails that request alone and in time", async () => {
-    const throwing = transportOf({
-      problems() {
-        throw new Error("broken");
-      },
-    });
-    await expect(throwing.transport.problems?.("wild://x")).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
-    expect(throwing.log.lines[0]?.fields).toMatchObject({ action: "problems", error: "Error: broken" });
+    const thrower = transportOf({ problems: throwing() });
+    await expect(thrower.transport.problems?.("wild://x")).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
+    expect(thrower.log.lines[0]?.fields).toMatchObject({ action: "problems", error: "Error: broken" });
     const hanging = transportOf({ problems: () => never() });
     const judged = expect(hanging.transport.problems?.("wild://x")).rejects.toMatchObject({ code: "INTERNAL_ERROR" });
     await hanging.clock.advance(10_000);
@@ -143,11 +132,7 @@ describe("a transport that", () => {
   });
 
   it("throws when it is to forget a subscription stops nobody", () => {
-    const { transport, log } = transportOf({
-      forget() {
-        throw new Error("broken");
-      },
-    });
+    const { transport, log } = transportOf({ forget: throwing() });
     transport.forget?.("sub_1");
     expect(log.lines[0]?.fields).toMatchObject({ action: "forget" });
   });
@@ -224,12 +209,8 @@ describe("an auth that", () => {
   const ask = {} as never;
 
   it("throws or hangs lets nobody in", async () => {
-    const throwing = authOf({
-      authenticate() {
-        throw new Error("broken");
-      },
-    });
-    expect(await throwing.auth.authenticate(ask)).toHaveProperty("refused");
+    const thrower = authOf({ authenticate: throwing() });
+    expect(await thrower.auth.authenticate(ask)).toHaveProperty("refused");
     const hanging = authOf({ authenticate: never });
     const asked = hanging.auth.authenticate(ask);
     await hanging.clock.advance(20_000);
@@ -240,12 +221,7 @@ describe("an auth that", () => {
 
   it("cannot read the relay's storage says so: that is no refusal of the token, and no fault of the plug-in", async () => {
     const down = new StorageError("unavailable", "down");
-    for (const authenticate of [
-      () => Promise.reject(down),
-      () => {
-        throw down;
-      },
-    ]) {
+    for (const authenticate of [() => Promise.reject(down), throwing(down)]) {
       const { auth, log } = authOf({ authenticate });
       await expect(auth.authenticate(ask)).rejects.toBe(down);
       expect(log.lines).toEqual([]);
@@ -259,21 +235,13 @@ describe("an auth that", () => {
     await hangs.clock.advance(15_000);
     await asked;
     expect(calls(hangs)).toEqual(["firstRun"]);
-    const throws = authOf({
-      firstRun() {
-        throw new Error("broken");
-      },
-    });
+    const throws = authOf({ firstRun: throwing() });
     await expect(throws.auth.firstRun?.()).rejects.toThrow("broken");
     expect(calls(throws)).toEqual(["firstRun"]);
   });
 
   it("throws when it is asked whether it is ready is not ready", () => {
-    const { auth } = authOf({
-      ready() {
-        throw new Error("broken");
-      },
-    });
+    const { auth } = authOf({ ready: throwing() });
     expect(auth.ready()).toBe(false);
   });
 });
@@ -286,11 +254,7 @@ describe("a route that", () => {
         { ...idleSource(), routes: [{ method: "GET", path: "/wild", handle }] },
         wallOf(plugin("source")),
       ).routes?.[0]?.handle({} as never, undefined);
-    await expect(
-      route(() => {
-        throw new Error("broken");
-      }),
-    ).rejects.toThrow("broken");
+    await expect(route(throwing())).rejects.toThrow("broken");
     const hanging = expect(route(never)).rejects.toThrow("no answer within 120000 ms");
     await clock.advance(130_000);
     await hanging;
@@ -310,11 +274,7 @@ describe("failures of one plug-in", () => {
 
   it("are noted whatever is thrown", () => {
     const { incidents, log } = surroundings();
-    const evil = {
-      toString() {
-        throw new Error("evil");
-      },
-    };
+    const evil = { toString: throwing(new Error("evil")) };
     for (const thrown of [undefined, null, Symbol("x"), evil, Object.create(null)]) {
       incidents.note({ kind: "source", name: String(log.lines.length) }, "x", thrown);
     }
@@ -323,9 +283,7 @@ describe("failures of one plug-in", () => {
 });
 
 type Draft = { -readonly [K in keyof Storage]: Storage[K] } & { queue: Record<string, unknown> };
-const unreadable = (): never => {
-  throw Object.create(null);
-};
+const unreadable = throwing(Object.create(null));
 
 async function storageOf(change: (storage: Draft) => unknown = () => undefined) {
   const { clock, log, wallOf } = surroundings();

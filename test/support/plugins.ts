@@ -39,3 +39,10 @@ export const transportPlugin = (
   }),
   ...more,
 });
+
+/** Returns a function that throws. */
+export const throwing =
+  (thrown: unknown = new Error("broken")) =>
+  (): never => {
+    throw thrown;
+  };
