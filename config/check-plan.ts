@@ -79,13 +79,8 @@ export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
       const { name, problems = [] } = value as { name: string; problems?: { path: string; message: string }[] };
       for (const problem of problems) {
         const { path, message } = problem ?? {};
-        if (typeof path === "string" && typeof message === "string")
-          ctx.addIssue({ code: "custom", path: pathParts(path), message });
-        else
-          ctx.addIssue({
-            code: "custom",
-            message: `of the plug-in ${name} has problems that are no { path, message }`,
-          });
+        if (typeof path === "string" && typeof message === "string") refuse(ctx, message, ...pathParts(path));
+        else refuse(ctx, `of the plug-in ${name} has problems that are no { path, message }`);
       }
     });
 
@@ -127,9 +122,9 @@ export const pem = (dir: string, what: RegExp, named: string): z.ZodType<string,
     const file = isAbsolute(given) ? given : resolve(dir, given);
     try {
       if (what.test(readFileSync(file, "utf8"))) return file;
-      ctx.addIssue({ code: "custom", message: `is no PEM file with ${named}` });
+      refuse(ctx, `is no PEM file with ${named}`);
     } catch (error) {
-      ctx.addIssue({ code: "custom", message: unreadable(error, file) });
+      refuse(ctx, unreadable(error, file));
     }
     return z.NEVER;
   });
@@ -144,10 +139,11 @@ export const orFalse = <T>(schema: z.ZodType<T>): z.ZodType<T | false> =>
     return z.NEVER;
   });
 
+/** Adds a problem. */
+export const refuse = (ctx: z.core.$RefinementCtx, message: string, ...path: PropertyKey[]): void =>
+  ctx.addIssue({ code: "custom", path, message });
+
 /** Adds the problems of an inner schema to the outer one. */
 export function pass(error: z.ZodError, ctx: z.core.$RefinementCtx, path: readonly PropertyKey[]): void {
-  for (const issue of error.issues) {
-    const at = [...path, ...issue.path];
-    ctx.addIssue({ code: "custom", message: issue.message, path: at });
-  }
+  for (const issue of error.issues) refuse(ctx, issue.message, ...path, ...issue.path);
 }

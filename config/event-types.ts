@@ -9,7 +9,7 @@ import {
 } from "../core/model/event-type.ts";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
 import type { Plan } from "../core/ports/plan.ts";
-import { choiceValue, flag, isKeyed, list, options, pass, textValue } from "./check-plan.ts";
+import { choiceValue, flag, isKeyed, list, options, pass, refuse, textValue } from "./check-plan.ts";
 import { VALIDATE } from "./defaults.ts";
 import { ConfigError, pathText } from "./problems.ts";
 
@@ -56,7 +56,7 @@ export const events = z
     }
     const types: Record<string, EventTypeOptions> = {};
     for (const [name, given] of Object.entries(value)) {
-      if (!isOwnName(name)) ctx.addIssue({ code: "custom", path: [name], message: NAME_RULE });
+      if (!isOwnName(name)) refuse(ctx, NAME_RULE, name);
       const checked = eventType.safeParse(given);
       if (checked.success) types[name] = checked.data as EventTypeOptions;
       else pass(checked.error, ctx, [name]);

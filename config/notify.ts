@@ -4,7 +4,7 @@ import { isEventPattern, OPERATIONAL } from "../core/model/names.ts";
 import { NOTICE_TYPES } from "../core/model/notice.ts";
 import { TRANSFORM_NAME } from "../core/model/transform.ts";
 import type { Plan } from "../core/ports/plan.ts";
-import { list, options, section, whole } from "./check-plan.ts";
+import { list, options, refuse, section, whole } from "./check-plan.ts";
 import type { ConfigProblem } from "./problems.ts";
 
 /** Each is a subscription, and gets an event of its own. */
@@ -34,11 +34,9 @@ export const notify = options({
       transform: transform.optional(),
     }),
   ).superRefine((targets, ctx) => {
-    const refuse = (path: (string | number)[], message: string): void =>
-      ctx.addIssue({ code: "custom", path, message });
-    if (targets.length > MOST_TARGETS) refuse([], `must be at most ${MOST_TARGETS}`);
+    if (targets.length > MOST_TARGETS) refuse(ctx, `must be at most ${MOST_TARGETS}`);
     for (const [i, one] of targets.entries())
-      if (targets.findIndex((other) => other.url === one.url) < i) refuse([i, "url"], "is given more than once");
+      if (targets.findIndex((other) => other.url === one.url) < i) refuse(ctx, "is given more than once", i, "url");
   }),
   pending: whole(0, 1_000_000_000),
   pendingPerKey: whole(0, 1_000_000_000),

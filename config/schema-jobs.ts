@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Job } from "../core/ports/plan.ts";
 import { isEventPattern, isKeyId } from "../core/model/names.ts";
 import { removesAny } from "../core/retention/options.ts";
-import { ms, number, pass, section, whole, YEARS_MS } from "./check-plan.ts";
+import { ms, number, pass, refuse, section, whole, YEARS_MS } from "./check-plan.ts";
 
 /** @param cronValid says whether a cron expression can be run */
 export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> {
@@ -37,7 +37,7 @@ export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> 
   return z.unknown().transform((value, ctx): Job => {
     const name = typeof value === "object" && value !== null ? (value as { name?: unknown }).name : undefined;
     if (name !== "replay" && name !== "retention") {
-      ctx.addIssue({ code: "custom", message: "must be a job, such as replay() or retention()" });
+      refuse(ctx, "must be a job, such as replay() or retention()");
       return z.NEVER;
     }
     const result: z.ZodSafeParseResult<Job> = (name === "replay" ? replay : retention).safeParse(value);
@@ -57,14 +57,13 @@ function rules(
 ): z.ZodType<Readonly<Record<string, Rule>> | undefined> {
   const age = z.unknown().superRefine((value, ctx) => {
     if (value === false || kept.safeParse(value).success) return;
-    ctx.addIssue({ code: "custom", message: "must be a whole number of milliseconds, a day at least, or false" });
+    refuse(ctx, "must be a whole number of milliseconds, a day at least, or false");
   }) as unknown as z.ZodType<number | false | undefined>;
   const rule = section({ deliveredAfterMs: age.optional(), failedAfterMs: age.optional() });
   return z
     .record(z.string(), rule, { error: "must be an object: { … }" })
     .superRefine((all, ctx) => {
-      for (const name of Object.keys(all))
-        if (!isName(name)) ctx.addIssue({ code: "custom", path: [name], message: fault });
+      for (const name of Object.keys(all)) if (!isName(name)) refuse(ctx, fault, name);
     })
     .optional() as z.ZodType<Readonly<Record<string, Rule>> | undefined>;
 }

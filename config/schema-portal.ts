@@ -5,7 +5,7 @@ import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { colorProblems, PORTAL_COLORS, THEMES, type Portal, type PortalLogo } from "../core/model/portal.ts";
 import { unreadable } from "../core/lib/system-error.ts";
-import { list, options, orFalse, textValue } from "./check-plan.ts";
+import { list, options, orFalse, refuse, textValue } from "./check-plan.ts";
 import type { RelayConfig } from "./define.ts";
 
 const MOST_ORIGINS = 20;
@@ -37,7 +37,7 @@ export const portal = (dir: string) =>
       colors: options(Object.fromEntries(THEMES.map((theme) => [theme, colors]))).superRefine((given, ctx) => {
         for (const theme of THEMES)
           for (const { color: path, message } of colorProblems(theme, given[theme] ?? {}))
-            ctx.addIssue({ code: "custom", path: [theme, path], message });
+            refuse(ctx, message, theme, path);
       }),
       frameAncestors: list(origin).refine((all) => all.length <= MOST_ORIGINS, `may be at most ${MOST_ORIGINS}`),
     }),
@@ -50,16 +50,16 @@ function isName(text: string): boolean {
 /** Reads the logo: a data URL, or a file, whose first bytes say what it is. */
 const logo = (dir: string): z.ZodType<PortalLogo, unknown> =>
   textValue.transform((given, ctx) => {
-    const refuse = (message: string): never => {
-      ctx.addIssue({ code: "custom", message });
+    const no = (message: string): never => {
+      refuse(ctx, message);
       return z.NEVER;
     };
     const found = given.startsWith("data:") ? dataOf(given) : fileOf(isAbsolute(given) ? given : resolve(dir, given));
-    if (typeof found === "string") return refuse(found);
-    if (found.byteLength > MOST_LOGO_BYTES) return refuse(`may have at most ${MOST_LOGO_BYTES} bytes`);
+    if (typeof found === "string") return no(found);
+    if (found.byteLength > MOST_LOGO_BYTES) return no(`may have at most ${MOST_LOGO_BYTES} bytes`);
     const type = typeOf(found);
     return type === undefined
-      ? refuse("must be a PNG, SVG, JPEG or WebP picture")
+      ? no("must be a PNG, SVG, JPEG or WebP picture")
       : { type, data: found.toString("base64") };
   });
 

@@ -23,6 +23,7 @@ import {
   pass,
   pem,
   plugin,
+  refuse,
   section,
   textValue,
   tokenValue,
@@ -51,16 +52,9 @@ function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx):
   for (const [i, { name, once, ownName }] of sources.entries()) {
     const first = sources.findIndex((other) => other.name === name);
     if (first === i) continue;
-    if (ownName === true) {
-      const message = `${name} is the name of sources[${first}] too: give this one a name of its own`;
-      ctx.addIssue({ code: "custom", path: [i, "name"], message });
-    }
-    if (once !== true) continue;
-    ctx.addIssue({
-      code: "custom",
-      path: [i],
-      message: `${name}() may stand once only: give the first one all it needs`,
-    });
+    if (ownName === true)
+      refuse(ctx, `${name} is the name of sources[${first}] too: give this one a name of its own`, i, "name");
+    if (once === true) refuse(ctx, `${name}() may stand once only: give the first one all it needs`, i);
   }
 }
 
@@ -70,19 +64,18 @@ function eachNamed(transports: readonly TransportPlugin[], ctx: z.core.$Refineme
     const [kind, own] = name.split(":");
     if (own === undefined || transports.findIndex((other) => other.name === name) === i) continue;
     const message = `is the name of an earlier connection: another ${kind} connection needs another name`;
-    ctx.addIssue({ code: "custom", path: [i, "name"], message });
+    refuse(ctx, message, i, "name");
   }
 }
 
 /** Refuses what is no function, or has a name that no subscription could give. */
 function eachTransform(transforms: unknown, ctx: z.core.$RefinementCtx): void {
-  const issue = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });
-  if (!isKeyed(transforms)) return issue([], "must be an object of functions: { name: (event) => … }");
+  if (!isKeyed(transforms)) return refuse(ctx, "must be an object of functions: { name: (event) => … }");
   for (const [name, transform] of Object.entries(transforms)) {
     if (!TRANSFORM_NAME.test(name))
-      issue([name], "must be named by a letter, then letters, digits, _ and -, at most 64");
-    else if (typeof transform !== "function") issue([name], "must be a function: (event) => …");
-    else if (isAsync(transform)) issue([name], NOT_ASYNC);
+      refuse(ctx, "must be named by a letter, then letters, digits, _ and -, at most 64", name);
+    else if (typeof transform !== "function") refuse(ctx, "must be a function: (event) => …", name);
+    else if (isAsync(transform)) refuse(ctx, NOT_ASYNC, name);
   }
 }
 
@@ -113,7 +106,7 @@ const retry = options({
 })
   .superRefine((value, ctx) => {
     const message = scheduleProblem(value);
-    if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
+    if (message !== undefined) refuse(ctx, message, "delaysMs");
   })
   .refine((value) => (value.firstDelayMs ?? RETRY.firstDelayMs) <= (value.maxDelayMs ?? RETRY.maxDelayMs), {
     path: ["maxDelayMs"],
@@ -137,7 +130,7 @@ const guard = ({ configDir, allowProblem }: ConfigSurroundings) =>
         .custom<string>((value) => typeof value === "string", "must be text, such as 10.2.0.0/16:8443")
         .superRefine((entry, ctx) => {
           const message = allowProblem(entry);
-          if (message !== undefined) ctx.addIssue({ code: "custom", message });
+          if (message !== undefined) refuse(ctx, message);
         }),
     ),
     ports: list(whole(1, 65_535)).refine((value) => value.length > 0, "must name at least one port, such as 443"),
@@ -159,12 +152,12 @@ function limits(endpoints: readonly string[]): z.ZodType<Record<string, unknown>
       const other = named.get(shape);
       named.set(shape, name);
       if (other !== undefined) {
-        ctx.addIssue({ code: "custom", path: [name], message: `is the same endpoint as ${JSON.stringify(other)}` });
+        refuse(ctx, `is the same endpoint as ${JSON.stringify(other)}`, name);
         continue;
       }
       if (name !== "check" && name !== "*" && !shapes.has(shape)) {
         const message = `names no endpoint${didYouMean(name, endpoints)}; write it as "GET /path/{param}"`;
-        ctx.addIssue({ code: "custom", path: [name], message });
+        refuse(ctx, message, name);
         continue;
       }
       const schema: z.ZodType = name === "check" ? limitsCheck : name === "*" ? allOff : limitRow;
@@ -215,14 +208,13 @@ const repeatedHeaders = z
   })
   .superRefine((given, ctx) => {
     const names = Object.keys(given);
-    const refuse = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });
-    if (names.length > MOST_HEADERS) refuse([], `may be at most ${MOST_HEADERS}`);
+    if (names.length > MOST_HEADERS) refuse(ctx, `may be at most ${MOST_HEADERS}`);
     const seen = new Set<string>();
     for (const name of names) {
       const lower = name.toLowerCase();
-      if (name.length > MAX_HEADER_NAME || !HEADER_NAME.test(name)) refuse([name], "is not a header name");
-      else if (!mayStandBeside(name)) refuse([name], "is a header that a delivery or its connection has already");
-      else if (seen.has(lower)) refuse([name], "is given more than once");
+      if (name.length > MAX_HEADER_NAME || !HEADER_NAME.test(name)) refuse(ctx, "is not a header name", name);
+      else if (!mayStandBeside(name)) refuse(ctx, "is a header that a delivery or its connection has already", name);
+      else if (seen.has(lower)) refuse(ctx, "is given more than once", name);
       seen.add(lower);
     }
   });

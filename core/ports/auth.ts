@@ -1,7 +1,7 @@
 /** The auth port tells the server who is calling. */
 import type { Actor } from "../model/audit.ts";
 import type { Access } from "../model/token.ts";
-import type { PluginContext, Route, RouteRequest } from "./plugin.ts";
+import type { PluginContext, RouteRequest, Routes } from "./plugin.ts";
 
 /** An authenticated caller of the management API. */
 export interface Principal {
@@ -28,7 +28,7 @@ export interface Refusal {
   readonly refused: string;
 }
 
-export interface Auth {
+export interface Auth extends Routes {
   /**
    * Checks the `Authorization` header. Never throws, whatever a client sends.
    * @throws StorageError when the relay's storage cannot be read: the request is then answered 503, not 401
@@ -41,8 +41,6 @@ export interface Auth {
    * its sessions end with that; undefined where there is no such account.
    */
   standing?(sub: string): Promise<string | undefined>;
-  /** Routes of its own, such as login. */
-  readonly routes?: readonly Route[];
   /** Resolves to whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
   firstRun?(): Promise<boolean>;
   /** Seals its stored secrets with the current master key, so that an older one can go. Resolves to how many it sealed. */

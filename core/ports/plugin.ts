@@ -3,9 +3,25 @@ import type { Socket } from "node:net";
 import type { AuditEntry } from "../model/audit.ts";
 import type { SecretOption } from "../model/secret-option.ts";
 import type { Clock } from "./clock.ts";
+import type { Route } from "./route.ts";
 import type { Entry, Change, RangeOptions } from "./storage.ts";
 
 export type { Route, RouteReply, RouteRequest } from "./route.ts";
+
+/** Implemented by sources and auth ports that serve routes, such as login. */
+export interface Routes {
+  readonly routes?: readonly Route[];
+}
+
+/** Implemented by sources and transports that depend on something outside. */
+export interface Readiness {
+  /**
+   * Says in one plain line why it cannot work now (`"no connection to RabbitMQ"`); `undefined`: it can. It is called at each
+   * `/readyz` and each reading of the metrics, so it returns what is known already. One receiver that is away is no reason.
+   * A plug-in that is away makes the node `degraded`, which is still ready, unless `server.readyNeeds` names it.
+   */
+  readiness?(): string | undefined;
+}
 
 /** A plug-in is a plain value made by a factory (`sqlite({ dir })`). Nothing happens until `setup`. */
 export interface Plugin<Kind extends string, Port> {

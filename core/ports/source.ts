@@ -1,5 +1,5 @@
 /** The source port: events enter here. A source acknowledges upstream only after `accept` has resolved. */
-import type { Route } from "./plugin.ts";
+import type { Readiness, Routes } from "./plugin.ts";
 import type { Durability } from "./storage.ts";
 
 /** One event as a source passes it to `accept`, which validates it. */
@@ -75,7 +75,7 @@ export interface SourceInfo {
   readonly admit?: () => number;
 }
 
-export interface Source {
+export interface Source extends Routes, Readiness {
   /**
    * Begins to accept events. The server serves `routes` from before `start` until after `stop`. It returns when the source
    * works or will by itself: a broker that is away is no reason to throw, but one for `readiness`.
@@ -89,11 +89,4 @@ export interface Source {
    * everything.
    */
   stop(): Promise<void>;
-  readonly routes?: readonly Route[];
-  /**
-   * Says in one plain line why it cannot take events in now (`"no connection to RabbitMQ"`); `undefined`: it can. It is
-   * called at each `/readyz` and each reading of the metrics, so it returns what the source knows already. A source that is
-   * away makes the node `degraded`, which is still ready, unless `server.readyNeeds` names the source.
-   */
-  readiness?(): string | undefined;
 }

@@ -1,6 +1,7 @@
 /** The transport port: it sends one request to the receiver and returns the reply. */
 import type { AttemptError } from "../model/attempt.ts";
 import type { Credentials } from "../model/credentials.ts";
+import type { Readiness } from "./plugin.ts";
 
 export interface TransportRequest {
   readonly url: string;
@@ -42,7 +43,8 @@ export type Reply =
    */
   | { readonly kind: "unavailable"; readonly detail: string };
 
-export interface Transport {
+/** Its `readiness` is also read twice a second while subscriptions wait for a connection that is away. */
+export interface Transport extends Readiness {
   /** URL schemes it serves, without the colon. */
   readonly schemes: readonly string[];
   /**
@@ -76,12 +78,6 @@ export interface Transport {
   send(request: TransportRequest, signal: AbortSignal): Promise<Reply>;
   /** Closes the connections kept for one subscription and no other. */
   forget?(subscriptionId: string): void;
-  /**
-   * Says in one plain line why it cannot send anything now (`"no connection to NATS"`); `undefined`: it can. Called as
-   * `Source.readiness` is, with the same meaning, and twice a second while subscriptions wait for a connection that is
-   * away. One receiver that is away is no reason: this is of the transport as a whole.
-   */
-  readiness?(): string | undefined;
   /**
    * Closes everything. Called once, after the last attempt has ended, before the storage closes. All plug-ins together have
    * half of what is left of `server.shutdownMs`.

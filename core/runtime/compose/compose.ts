@@ -12,7 +12,7 @@ import { createEventChecks } from "../event-types/event-checks.ts";
 import { composeGateway } from "./gateway.ts";
 import { metricsStep, refreshGauges } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
-import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
+import { Closing, openPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
 import { DeliveryPath } from "./path.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
 import { readiness as readParts } from "./readiness.ts";
@@ -35,7 +35,7 @@ interface Started {
 
 export function composeRelay(plan: Plan, around: SetupContext): Relay {
   const { clock, log } = around;
-  const opening = createPorts(plan, around);
+  const closing = new Closing(clock);
   let current: Built | undefined;
   let listening: Listening | undefined;
 
@@ -49,9 +49,9 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     {
       name: "ports",
       async start() {
-        current = await build(plan, around, await opening.open(), () => lifecycle.state());
+        current = await build(plan, around, await openPorts(plan, around, closing), () => lifecycle.state());
       },
-      stop: (graceMs) => opening.close(graceMs),
+      stop: (graceMs) => closing.close(graceMs),
     },
     { name: "worker", start: () => startWorker(built(), around), stop: (graceMs) => stopWorker(built().path, graceMs) },
     metricsStep(plan, around.metrics, () => built().app),

@@ -48,38 +48,42 @@ export interface SetupContext {
 /** The ports that are open after a start. */
 export type OpenPorts = Awaited<ReturnType<typeof openPorts>>;
 
-interface Ports {
-  /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */
-  open(): Promise<OpenPorts>;
-  /** Closes what is open, the last one first. One that fails does not keep the others open. @throws the first failure */
-  close(graceMs: number): Promise<void>;
-}
-
-export function createPorts(plan: Plan, around: SetupContext): Ports {
-  const closing = createClosing(around.clock);
-  return { open: () => openPorts(plan, around, closing), close: closing.close };
-}
-
-function createClosing(clock: Pick<Clock, "monotonic">) {
-  const closing: (() => Promise<unknown> | undefined)[] = [];
+/** Closes what is open, the last one first. */
+export class Closing {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #open: (() => Promise<unknown> | undefined)[] = [];
   /** Monotonic time until which plug-ins may take to let go: the other half of the grace is the storage's. */
-  let until = Infinity;
-  return {
-    add: (close: () => Promise<unknown> | undefined): void => void closing.unshift(close),
-    /** A plug-in that does not let go keeps neither the others nor the storage open. */
-    plugin: (wall: Wall, dispose: () => unknown): void =>
-      void closing.unshift(() => wall.end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose)),
-    async close(graceMs: number): Promise<void> {
-      until = clock.monotonic() + graceMs / 2;
-      const results = [];
-      for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
-      const failed = results.flat().find((result) => result.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
-    },
-  };
+  #until = Infinity;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  add(close: () => Promise<unknown> | undefined): void {
+    this.#open.unshift(close);
+  }
+
+  /** A plug-in that does not let go keeps neither the others nor the storage open. */
+  addPlugin(wall: Wall, dispose: () => unknown): void {
+    const leftMs = (): number => Math.max(LEAST_MS, (this.#until - this.#clock.monotonic()) / 2);
+    this.add(() => wall.end("dispose", leftMs(), dispose));
+  }
+
+  /** One that fails does not keep the others open. @throws the first failure */
+  async close(graceMs: number): Promise<void> {
+    this.#until = this.#clock.monotonic() + graceMs / 2;
+    const results = [];
+    for (const close of this.#open.splice(0)) results.push(await Promise.allSettled([close()]));
+    const failed = results.flat().find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
 }
 
-async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<typeof createClosing>) {
+/**
+ * @param closing closes what was opened, also where not all of it could be
+ * @throws StartError, or what a plug-in throws
+ */
+export async function openPorts(plan: Plan, around: SetupContext, closing: Closing) {
   const { clock, log, metrics } = around;
   const incidents = new Incidents(around);
   const wallOf = createWalls(clock, incidents);
@@ -100,30 +104,26 @@ async function openPorts(plan: Plan, around: SetupContext, closing: ReturnType<t
   const limiter = new Limiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
   const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
   const pluginStarting = { ...starting, mostMs: START_MS };
-  const open = <Port, Walled>(
+  async function open<Port, Walled>(
     plugin: Plugin<string, Port>,
     wallIn: (port: Port, wall: Wall) => Walled,
-  ): Promise<Walled> => {
-    const step = async (): Promise<Walled> =>
-      wallIn(await plugin.setup(contextOf(plugin, surroundings, storage)), wallOf(plugin));
-    return startOf(plugin, step, pluginStarting);
-  };
+    dispose?: (opened: Walled) => unknown,
+  ): Promise<Walled> {
+    const wall = wallOf(plugin);
+    const setUpOne = async () => wallIn(await plugin.setup(contextOf(plugin, surroundings, storage)), wall);
+    const opened = await startOf(plugin, setUpOne, pluginStarting);
+    if (dispose !== undefined) closing.addPlugin(wall, () => dispose(opened));
+    return opened;
+  }
 
   const observers: Observer[] = [];
-  for (const plugin of plan.observers) {
-    const observer = await open(plugin, walled.walledObserver);
-    closing.plugin(wallOf(plugin), () => observer.dispose?.());
-    observers.push(observer);
-  }
+  for (const plugin of plan.observers)
+    observers.push(await open(plugin, walled.walledObserver, (observer) => observer.dispose?.()));
   const transports: Transport[] = [];
-  for (const plugin of plan.transports) {
-    const transport = await open(plugin, walled.walledTransport);
-    closing.plugin(wallOf(plugin), () => transport.dispose());
-    transports.push(transport);
-  }
+  for (const plugin of plan.transports)
+    transports.push(await open(plugin, walled.walledTransport, (transport) => transport.dispose()));
   checkSchemes(plan, transports);
-  const auth = await open(plan.auth, walled.walledAuth);
-  closing.plugin(wallOf(plan.auth), () => auth.dispose?.());
+  const auth = await open(plan.auth, walled.walledAuth, (one) => one.dispose?.());
   const rekey = new Rekey({ clock, log, keys, storage, auth, dataDir: keyFiles });
   closing.add(() => rekey.stop());
   const sources: walled.StoppedSource[] = [];
@@ -139,7 +139,7 @@ const noKeys = refuse("keys");
 const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
 
 /** @throws StartError when the data folder cannot be made, or the authorities not be read */
-export async function openSurroundings(plan: Plan, { env = process.env, clock, log, metrics }: SetupContext) {
+async function openSurroundings(plan: Plan, { env = process.env, clock, log, metrics }: SetupContext) {
   const { dataDir, configDir } = plan;
   makeDataDir(dataDir);
   const secrets = new SecretOptions({ env, configDir }, log.hideWith);

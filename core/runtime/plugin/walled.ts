@@ -3,6 +3,7 @@ import { StorageError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Observer } from "../../ports/observer.ts";
+import type { Routes } from "../../ports/plugin.ts";
 import type { Route } from "../../ports/route.ts";
 import type { Accept, Source } from "../../ports/source.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -125,7 +126,7 @@ export function walledSource(source: Source, wall: Wall): StoppedSource {
   return surround<StoppedSource>(source, wall, { ...walledRoutes(source, wall), start, stop });
 }
 
-const walledRoutes = ({ routes }: { readonly routes?: readonly Route[] }, { call }: Wall) =>
+const walledRoutes = ({ routes }: Routes, { call }: Wall) =>
   routes && {
     routes: routes.map((route): Route => {
       const name = `${route.method} ${route.path}`;
