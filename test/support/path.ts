@@ -6,7 +6,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
-import { DeliveryPath } from "../../core/runtime/compose/path.ts";
+import { composePath, type DeliveryPath } from "../../core/runtime/compose/path.ts";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
@@ -92,7 +92,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     },
     dispose: () => Promise.resolve(),
   };
-  const parts = new DeliveryPath({
+  const parts = composePath({
     plan,
     clock,
     log,

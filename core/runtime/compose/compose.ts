@@ -13,7 +13,7 @@ import { composeGateway } from "./gateway.ts";
 import { metricsStep, refreshGauges } from "./metrics.ts";
 import { wrapped } from "./observers.ts";
 import { Closing, openPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
-import { DeliveryPath } from "./path.ts";
+import { composePath, type DeliveryPath } from "./path.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
 import { readiness as readParts } from "./readiness.ts";
 import { composeServed } from "./routes.ts";
@@ -108,7 +108,7 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   const transforms = transformsOf(plan, ports, around);
   const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
   const surroundings = { ...ports, plan, clock, log, metrics };
-  const path = new DeliveryPath({ ...surroundings, transforms, eventChecks });
+  const path = composePath({ ...surroundings, transforms, eventChecks });
   const run = (job: Job, signal: AbortSignal): Promise<number> =>
     job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
   const jobs = new Jobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });

@@ -126,7 +126,10 @@ const Ports = class {
 /**
  * Every part of the path by name, each made from those above it. Nothing runs and nothing is read before a part is started.
  */
-export class DeliveryPath extends Ports {
+class Path extends Ports {
+  /** The parts that are there so far, for those that need more beside them. */
+  readonly #all: Pick<this, keyof this> = this;
+
   // From a published event to its stored deliveries.
   readonly queue = this.storage.queue;
   readonly catalogue = createCatalogue(
@@ -144,7 +147,7 @@ export class DeliveryPath extends Ports {
   readonly liveFeed = createFeed(this.clock);
   readonly #waitingInAll = seldom(() => countWaiting(this.storage), this.clock);
   readonly statsCollector = createStatsCollector({
-    ...this,
+    ...this.#all,
     waiting: (keyId, id) => this.#waiting(keyId, id),
   });
   readonly slots = createSlots({
@@ -154,9 +157,9 @@ export class DeliveryPath extends Ports {
     // A hold that cannot be lifted ends by itself.
     lift: (id) => void this.queue.hold(id, 0).catch(() => undefined),
   });
-  readonly balance = createBalance({ ...this, isQuick: (id, keyId) => this.#isQuick(id, keyId) });
+  readonly balance = createBalance({ ...this.#all, isQuick: (id, keyId) => this.#isQuick(id, keyId) });
   readonly publisher = createPublisher({
-    ...{ ...this, ...this.plan.intake },
+    ...{ ...this.#all, ...this.plan.intake },
     fanout: this.fanoutBounds,
     accepted: acceptedBy(this),
     filtered: this.statsCollector.filtered,
@@ -173,7 +176,11 @@ export class DeliveryPath extends Ports {
     this.#damaged,
   );
   readonly inFlight = createInFlight(
-    wrapped(this.observers, (one) => one.wrapSend, createSend({ ...this, timeoutMs: this.plan.delivery.timeoutMs })),
+    wrapped(
+      this.observers,
+      (one) => one.wrapSend,
+      createSend({ ...this.#all, timeoutMs: this.plan.delivery.timeoutMs }),
+    ),
     this.clock,
   );
   readonly send = this.inFlight.send;
@@ -182,7 +189,7 @@ export class DeliveryPath extends Ports {
   readonly cluster = createClusterMessages(this.storage.nodes, this.log);
   readonly endings = createEndings(this);
   readonly subscriptions = createSubscriptions({
-    ...this,
+    ...this.#all,
     repeated: this.plan.signature.headers,
     registerUrl: checkUrl(this.transports, this.guard, this.hide),
     takesCredentials: takesCredentials(this.transports),
@@ -201,14 +208,14 @@ export class DeliveryPath extends Ports {
   readonly gates = createGates(this.clock);
   readonly away = createAway(this);
   readonly circuitBreaker = createCircuitBreaker({
-    ...this,
+    ...this.#all,
     options: this.plan.health,
     disable: (keyId, id, because) => this.subscriptions.disable(keyId, id, "endpoint_failing", because),
     commitWith: (changes, notice) => this.notices.commitWith(changes, notice),
   });
-  readonly statsQuery = createStatsQuery({ ...this, collector: this.statsCollector, health: this.circuitBreaker });
+  readonly statsQuery = createStatsQuery({ ...this.#all, collector: this.statsCollector, health: this.circuitBreaker });
   readonly #deliver = createDeliveries({
-    ...this,
+    ...this.#all,
     random: Math.random,
     retry: this.plan.retry,
     holdMs: this.plan.delivery.holdMs,
@@ -223,13 +230,13 @@ export class DeliveryPath extends Ports {
     retryAfter: (id, ms) => void this.cluster.announce("pause", id, ms),
   });
   readonly #expand = createExpand({
-    ...this,
+    ...this.#all,
     page: this.fanoutBounds.page,
     written: this.statsCollector.matched,
     failed: this.statsCollector.failed,
   });
   readonly dispatcher = createDispatcher({
-    ...this,
+    ...this.#all,
     deliver: this.#deliver,
     expand: this.#expand,
     perSubscription: this.slots.perSubscription,
@@ -242,24 +249,24 @@ export class DeliveryPath extends Ports {
   readonly searchAttempts = createAttemptSearch(this);
   readonly #replay = createReplay(this);
   readonly replay = countedReplay(this.#replay, this.metrics, "api");
-  readonly replayJob = createReplayJob({ ...this, replay: countedReplay(this.#replay, this.metrics, "job") });
+  readonly replayJob = createReplayJob({ ...this.#all, replay: countedReplay(this.#replay, this.metrics, "job") });
   readonly #pending = createPendingDeliveries(this);
   readonly pending = countedPending(this.#pending, this.metrics);
   readonly #wide = createWideRemoval({
     storage: this.storage,
-    wideStatus: createWideStatus({ ...this, read: createDeliveryReader(this) }),
+    wideStatus: createWideStatus({ ...this.#all, read: createDeliveryReader(this) }),
     due: (lines) => this.queue.add(lines),
   });
   readonly eventErasure = createEventErasure({
-    ...{ ...this, wide: this.#wide },
+    ...{ ...this.#all, wide: this.#wide },
     endTurns: createEndTurns({
-      ...this,
+      ...this.#all,
       cancel: (keyId, eventId, id) => this.#pending.cancel(keyId, eventId, id, []),
     }),
     forget: (ordinal) => this.cluster.announce("erased", ordinal),
   });
   readonly keyErasure = createKeyErasure({
-    ...{ ...this, wide: this.#wide },
+    ...{ ...this.#all, wide: this.#wide },
     events: this.eventErasure,
     removeSubscription: this.subscriptions.remove,
     forgetAll: () => this.cluster.announce("erased", ALL_EVENTS),
@@ -302,6 +309,10 @@ export class DeliveryPath extends Ports {
   }
 }
 
+/** Every part by name. */
+export type DeliveryPath = Pick<Path, keyof Path>;
+export const composePath = (given: GivenPorts): DeliveryPath => new Path(given);
+
 /** Counts the deliveries that a replay moves, by who asked for it. */
 function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job"): Replay {
   const count = (moved: number): void => {
@@ -330,7 +341,7 @@ const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDe
 });
 
 /** Acts on this node when a subscription changes, its receiver asks for a pause or an event is erased, on any node. */
-function clusterActions(path: DeliveryPath): ClusterActions {
+function clusterActions(path: Path): ClusterActions {
   const { eventCache, signer, inFlight, dispatcher, testEvent, transports, gates, circuitBreaker, log } = path;
   return {
     quiet(id) {
