@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 
 /** The part of a certificate that people may see. */
-export interface CertificateFacts {
+interface CertificateFacts {
   /** `CN=client,O=Bank`, in one line. */
   readonly subject: string;
   /** SHA-256 of the certificate, in hex with colons. */

@@ -73,7 +73,7 @@ export function valueAt(names: readonly string[], { type, data }: FilteredEvent)
 }
 
 /** Returns the test of a condition's value. @throws SyntaxError when it has none */
-export function testOf(condition: Filter): (value: unknown) => boolean {
+function testOf(condition: Filter): (value: unknown) => boolean {
   const { equals, in: any, exists, prefix } = condition;
   if (equals !== undefined) return (value) => value === equals;
   if (any !== undefined) {
