@@ -7,7 +7,6 @@ import type {
   IntakeOptions,
   ServerOptions,
   SignatureOptions,
-  StepUpOptions,
   HealthOptions,
   Job,
   Plan,
@@ -20,6 +19,7 @@ import type {
 import type { EventTypeOptions, Validation } from "../core/model/event-type.ts";
 import type { PortalColors } from "../core/model/portal.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
+import type { StepUpRule } from "../core/model/token.ts";
 import type { Transform, TransformLimits } from "../core/model/transform.ts";
 
 /**
@@ -73,7 +73,7 @@ export interface RelayConfig {
   readonly limits?: LimitsConfig;
   /** Suspension of who presses on after refusals. `false`: never. @default 5 × the sustained limit in 60 s → 300 s */
   readonly abuse?: Partial<AbuseOptions> | false;
-  readonly stepUp?: Partial<StepUpOptions>;
+  readonly stepUp?: Partial<StepUpRule>;
   /** Breaker and automatic disabling. `false`: neither. @default 20 failures or 5 time-outs in a row → 60 s…15 min; 5 days → disabled */
   readonly health?: Partial<HealthOptions> | false;
   readonly signature?: Partial<SignatureOptions>;

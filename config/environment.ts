@@ -2,28 +2,6 @@
 import { readFileSync } from "node:fs";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 
-/** Holds what is set from outside the config file: by a flag or by the environment. */
-export interface Settings {
-  readonly config?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly dataDir?: string;
-  readonly logLevel?: string;
-  readonly masterKey?: string;
-  /** One or more, with spaces or commas between. */
-  readonly olderMasterKeys?: string;
-  readonly signingKey?: string;
-  readonly publishToken?: string;
-  readonly webhookKey?: string;
-  /** One or more, with spaces or commas between. */
-  readonly olderWebhookKeys?: string;
-  readonly jwtSecret?: string;
-  readonly redisUrl?: string;
-  /** Address of the relay that commands ask. */
-  readonly url?: string;
-  readonly token?: string;
-}
-
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const PLAIN = {
@@ -31,10 +9,14 @@ const PLAIN = {
   RELAY_HOST: "host",
   RELAY_DATA_DIR: "dataDir",
   RELAY_LOG_LEVEL: "logLevel",
+  /** Address of the relay that commands ask. */
   RELAY_URL: "url",
 } as const;
 
-/** Each of these may also be given as `<name>_FILE`: the path of a file that holds it. */
+/**
+ * Each of these may also be given as `<name>_FILE`: the path of a file that holds it. Older keys are one or more, with spaces
+ * or commas between.
+ */
 export const SECRETS = {
   RELAY_MASTER_KEY: "masterKey",
   RELAY_MASTER_KEY_OLDER: "olderMasterKeys",
@@ -46,6 +28,10 @@ export const SECRETS = {
   RELAY_REDIS_URL: "redisUrl",
   RELAY_TOKEN: "token",
 } as const;
+
+type TextSetting = (typeof PLAIN)[keyof typeof PLAIN] | (typeof SECRETS)[keyof typeof SECRETS];
+/** Settings from outside the config file: by a flag or by the environment. */
+export type Settings = { readonly [Name in TextSetting]?: string } & { readonly port?: number };
 
 /** Every variable that is read here. */
 const NAMES: readonly string[] = [
@@ -91,27 +77,17 @@ export function readEnvironment(env: Environment): {
 }
 
 function secret(name: string, env: Environment, problems: ConfigProblem[]): string | undefined {
-  const file = env[`${name}_FILE`];
-  const value = env[name];
-  if (file === undefined) {
-    if (value?.trim() === "") problems.push({ path: name, message: EMPTY });
-    else return value;
-    return undefined;
-  }
   const path = `${name}_FILE`;
-  if (value !== undefined) {
-    problems.push({ path, message: `is set beside ${name}: keep one of the two` });
-    return undefined;
-  }
+  const [value, file] = [env[name], env[path]];
+  const refuse = (at: string, message: string): undefined => void problems.push({ path: at, message });
+  if (file === undefined) return value?.trim() === "" ? refuse(name, EMPTY) : value;
+  if (value !== undefined) return refuse(path, `is set beside ${name}: keep one of the two`);
   try {
     const text = readFileSync(file, "utf8").trim();
-    if (text !== "") return text;
-    problems.push({ path, message: "names an empty file" });
+    return text === "" ? refuse(path, "names an empty file") : text;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-    problems.push({ path, message: `names a file that cannot be read (${code})` });
+    return refuse(path, `names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`);
   }
-  return undefined;
 }
 
 function portMessage(value: string): string {

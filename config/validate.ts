@@ -165,34 +165,27 @@ function retryOf({ retry = {} }: CheckedConfig): Plan["retry"] {
   return delaysMs === undefined ? over(defaults.RETRY, backoff) : scheduleOf(delaysMs);
 }
 
-/** Values from flags and environment that only the config's rules can judge. */
+/** Judges values from flags and environment by the config's rules. */
 function settingsProblems(settings: Settings): ConfigProblem[] {
+  const { logLevel, host, publishToken, jwtSecret, redisUrl } = settings;
   const problems: ConfigProblem[] = [];
-  if (settings.logLevel !== undefined && !LOG_LEVELS.some((level) => level === settings.logLevel)) {
-    problems.push({ path: "RELAY_LOG_LEVEL", message: `must be one of: ${LOG_LEVELS.join(", ")}` });
-  }
-  if (settings.host !== undefined && !isHost(settings.host)) problems.push({ path: "RELAY_HOST", message: HOST_RULE });
-  for (const [name, value] of [
-    ["RELAY_MASTER_KEY", settings.masterKey],
-    ["RELAY_SIGNING_KEY", settings.signingKey],
-    ["RELAY_WEBHOOK_KEY", settings.webhookKey],
-  ] as const) {
-    if (value === undefined || isKey(value)) continue;
-    problems.push({ path: name, message: "must be 32 bytes in base64; `relay keys` prints fresh ones" });
-  }
-  if (settings.publishToken !== undefined && !isToken(settings.publishToken)) {
-    problems.push({ path: "RELAY_PUBLISH_TOKEN", message: "must be visible ASCII text without spaces" });
-  }
-  if (settings.jwtSecret !== undefined && Buffer.byteLength(settings.jwtSecret) < 32) {
-    problems.push({ path: "RELAY_JWT_SECRET", message: "must have at least 32 bytes" });
-  }
-  for (const { path, message } of settings.redisUrl === undefined
-    ? []
-    : (redis({ url: settings.redisUrl }).problems ?? [])) {
+  const need = (path: string, value: string | undefined, isRight: (value: string) => boolean, rule: string): void => {
+    if (value !== undefined && !isRight(value)) problems.push({ path, message: rule });
+  };
+  need("RELAY_LOG_LEVEL", logLevel, (level) => LOG_LEVELS.some((one) => one === level), LEVEL_RULE);
+  need("RELAY_HOST", host, isHost, HOST_RULE);
+  need("RELAY_MASTER_KEY", settings.masterKey, isKey, KEY_RULE);
+  need("RELAY_SIGNING_KEY", settings.signingKey, isKey, KEY_RULE);
+  need("RELAY_WEBHOOK_KEY", settings.webhookKey, isKey, KEY_RULE);
+  need("RELAY_PUBLISH_TOKEN", publishToken, isToken, "must be visible ASCII text without spaces");
+  need("RELAY_JWT_SECRET", jwtSecret, (text) => Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
+  for (const { path, message } of redisUrl === undefined ? [] : (redis({ url: redisUrl }).problems ?? []))
     problems.push({ path: "RELAY_REDIS_URL", message: path === "url" ? message : `${path} ${message}` });
-  }
   return problems;
 }
+
+const LEVEL_RULE = `must be one of: ${LOG_LEVELS.join(", ")}`;
+const KEY_RULE = "must be 32 bytes in base64; `relay keys` prints fresh ones";
 
 /**
  * A lease must outlast the longest attempt, also when Redis cannot be reached to renew it: or a second node makes the same

@@ -45,8 +45,11 @@ export function ownClaims(token: OwnToken, now: number, ttlMs: number): Readonly
 }
 
 export interface StepUpRule {
+  /** `acr` values that prove a second factor. @default [] */
   readonly acr: readonly string[];
+  /** `amr` values that prove a second factor. @default ["mfa"] */
   readonly amr: readonly string[];
+  /** How long ago it may have been, in milliseconds. @default 300000 */
   readonly maxAgeMs: number;
 }
 

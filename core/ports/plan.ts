@@ -9,6 +9,7 @@ import type { EventTypes } from "../model/event-type.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import type { Portal } from "../model/portal.ts";
 import type { RetryOptions } from "../model/subscription.ts";
+import type { StepUpRule } from "../model/token.ts";
 import type { Transform, TransformLimits } from "../model/transform.ts";
 
 /** `shared`: several nodes may use it at once, so the config must give their keys. */
@@ -138,15 +139,6 @@ export interface GuardOptions {
   readonly ca?: string;
 }
 
-export interface StepUpOptions {
-  /** `acr` values that prove a second factor. @default [] */
-  readonly acr: readonly string[];
-  /** `amr` values that prove a second factor. @default ["mfa"] */
-  readonly amr: readonly string[];
-  /** How long ago it may have been, in milliseconds. @default 300000 */
-  readonly maxAgeMs: number;
-}
-
 export interface SignatureOptions {
   /**
    * Signs each delivery with an Ed25519 key of the relay too, `v1a` of Standard Webhooks, and publishes the public key at
@@ -217,7 +209,7 @@ export interface Plan {
   readonly limits: LimitRows;
   readonly limitsCheck?: { readonly token: string };
   readonly abuse: AbuseOptions | false;
-  readonly stepUp: StepUpOptions;
+  readonly stepUp: StepUpRule;
   readonly health: HealthOptions | false;
   readonly signature: SignatureOptions;
   readonly subscriptions: { readonly perKey: number };

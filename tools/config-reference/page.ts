@@ -9,9 +9,10 @@ import { VARIABLES } from "./variables.ts";
 /** Where the fields of options with a name of their own are written. */
 const NAMED: Readonly<Record<string, string>> = {
   RetrySettings: "core/model/subscription.ts",
+  StepUpRule: "core/model/token.ts",
   TransformLimits: "core/model/transform.ts",
   ...Object.fromEntries(
-    ["Server", "Delivery", "Guard", "Abuse", "StepUp", "Health", "Signature", "Intake"].map((name) => [
+    ["Server", "Delivery", "Guard", "Abuse", "Health", "Signature", "Intake"].map((name) => [
       `${name}Options`,
       "core/ports/plan.ts",
     ]),

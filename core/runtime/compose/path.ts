@@ -315,15 +315,12 @@ export const composePath = (given: GivenPorts): DeliveryPath => new Path(given);
 
 /** Counts the deliveries that a replay moves, by who asked for it. */
 function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job"): Replay {
-  const count = (moved: number): void => {
+  const count = (moved: number): number => {
     if (moved > 0) metrics.count("deliveries_replayed", { by }, moved);
+    return moved;
   };
   return {
-    async event(keyId, eventId, options) {
-      const moved = await replay.event(keyId, eventId, options);
-      count(moved);
-      return moved;
-    },
+    event: async (...args) => count(await replay.event(...args)),
     async failed(options) {
       const result = await replay.failed(options);
       count(result.replayed);

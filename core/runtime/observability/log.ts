@@ -10,11 +10,12 @@ import { pino } from "pino";
 import { isoTime } from "../../lib/time.ts";
 import { within } from "../../lib/within.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
 import { systemClock } from "../clock.ts";
 import { allowedOnly, cut, MAX_FIELD, type Mask } from "./log-fields.ts";
 
-type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
+type LogLevel = Plan["log"]["level"];
 
 interface LogOptions {
   /** File descriptor or file. @default 2 */

@@ -3,16 +3,12 @@
  * `relay_<name>` (counters with `_total`). Label values come from small sets; beyond `series` of them they are
  * counted under `other`, so that 10,000 subscriptions make no more series than one.
  */
-export interface MetricRow {
-  readonly kind: "counter" | "gauge" | "histogram";
-  readonly help: string;
-  readonly labels?: readonly string[];
+import type { MetricDeclaration } from "../../ports/plugin.ts";
+
+export interface MetricRow extends Omit<MetricDeclaration, "name" | "type"> {
+  readonly kind: MetricDeclaration["type"];
   /** Values of its one label that begin at zero: a rate does not see the first step of a new series. */
   readonly known?: readonly string[];
-  /** Upper bounds of a histogram, ascending. */
-  readonly buckets?: readonly number[];
-  /** Most label sets of its own. @default 16 */
-  readonly series?: number;
 }
 
 const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];

@@ -47,7 +47,7 @@ export function createMetrics(): RelayMetrics {
     declare(declarations) {
       for (const { name, type: kind, help, labels, series, buckets = PLUGIN_BUCKETS } of declarations) {
         if (metricsByName.has(name)) continue;
-        const row = { kind, help, ...(labels && { labels }), ...(series && { series }) };
+        const row = { kind, help, labels, series };
         metricsByName.set(name, new Cells(kind === "histogram" ? { ...row, buckets } : row));
       }
     },
