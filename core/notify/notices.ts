@@ -29,13 +29,6 @@ interface Kept {
   latest: Notice | undefined;
 }
 
-/** Tells of the last report to one listener, as storage has it. */
-interface Earlier {
-  readonly quietMs: number;
-  /** Conditions that hold until another node reports. */
-  readonly asRead: readonly Change[];
-}
-
 /** Types and things that are remembered. A forgotten one costs a read, and the count of what was held back. */
 const KEPT = 10_000;
 /** How long a report waits that could not be stored, ms. */
@@ -166,8 +159,11 @@ export class Notices {
     this.#hold(notice, AGAIN_MS);
   }
 
-  /** Reads how long a listener hears nothing more of it, ms; 0: it may hear now, while the commit finds the rows as read. */
-  async #earlier(listener: string, notice: Notice, now: number): Promise<Earlier> {
+  /**
+   * Reads how long a listener hears nothing more of it, ms; 0: it may hear now.
+   * @returns with it the conditions that hold until another node reports
+   */
+  async #earlier(listener: string, notice: Notice, now: number) {
     const hour = Math.floor(now / NOTICE_MS);
     // The clocks of other nodes may be in the hour before or after this one.
     const keys = [hour, hour - 1, hour + 1].map((one) => EVENT_ID.key({ keyId: listener, id: idOf(notice, one) }));

@@ -107,12 +107,11 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
   const { clock, log, metrics } = around;
   const transforms = transformsOf(plan, ports, around);
   const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
-  const surroundings = { ...ports, plan, clock, log, metrics };
-  const path = composePath({ ...surroundings, transforms, eventChecks });
+  const path = composePath({ ...ports, plan, clock, log, metrics, transforms, eventChecks });
   const run = (job: Job, signal: AbortSignal): Promise<number> =>
     job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
   const jobs = new Jobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
-  const gateway = composeGateway(surroundings);
+  const gateway = composeGateway(plan, ports, around);
   const readiness = () => readParts(ports, plan, state());
   const { pages } = around;
   const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness, pages });

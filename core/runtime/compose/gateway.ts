@@ -2,23 +2,18 @@
 import { createGateway, type Gateway } from "../../api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../api/gateway/limits-check.ts";
 import { checkAllow, createGuard } from "../../guard/index.ts";
-import type { Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Keys, Log, Route } from "../../ports/plugin.ts";
+import type { Route } from "../../ports/plugin.ts";
+import type { OpenPorts, SetupContext } from "./open-ports.ts";
 
 /** `/v1`, and `/limits/check` where it is switched on. @throws StartError 78 when the upstream may not be called */
-export function composeGateway(parts: {
-  readonly plan: Plan;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly limiter: Limiter;
-  readonly keys: Pick<Keys, "publicJwk">;
-  /** PEM certificates that are trusted beside the system's. */
-  readonly ca: string | undefined;
-}): Gateway {
-  const { plan, clock, log, limiter: limits, keys, ca } = parts;
+export function composeGateway(
+  plan: Plan,
+  { limiter: limits, keys, ca }: Pick<OpenPorts, "limiter" | "keys" | "ca">,
+  { clock, log }: Pick<SetupContext, "clock" | "log">,
+): Gateway {
   const rows = Object.keys(plan.limits);
   const { routes, dispose } = createGateway({
     rows,

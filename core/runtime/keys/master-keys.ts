@@ -35,15 +35,11 @@ export async function heldKeys(
   return { next: await filed(NEXT_MASTER), present: await filed(MASTER), old: await filed(OLD_MASTER) };
 }
 
-interface Lined {
-  /** Seals; `undefined` when there is none yet. */
-  readonly master: string | undefined;
-  /** Open what they sealed, and seal nothing more. */
-  readonly older: readonly string[];
-}
-
-/** Says which key seals and which ones only open. @param given further keys that only open */
-export function lineUp({ present, next, old }: HeldKeys, given: readonly string[] = []): Lined {
+/**
+ * Says which key seals, `undefined` when there is none yet, and which older ones only open what they sealed.
+ * @param given further keys that only open
+ */
+export function lineUp({ present, next, old }: HeldKeys, given: readonly string[] = []) {
   const master = next ?? present;
   const filed = [present, old].filter((text) => text !== undefined && text !== master) as readonly string[];
   return { master, older: [...given, ...filed] };

@@ -166,17 +166,14 @@ export async function settleKeyFiles(
 /** Tells whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
 type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
 
-interface MasterKeyJudged {
-  readonly state: MasterKeyState;
-  /** How many of the older keys this storage needs no more. */
-  readonly spent: number;
-}
-
-/** Compares the keys with the stored fingerprint; changes nothing. */
+/**
+ * Compares the keys with the stored fingerprint; changes nothing.
+ * @returns with the state how many of the older keys this storage needs no more
+ */
 export async function judgeMasterKey(
   storage: Pick<Storage, "getItem">,
   keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
-): Promise<MasterKeyJudged> {
+): Promise<{ readonly state: MasterKeyState; readonly spent: number }> {
   const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
   const stored = await storage.getItem(FINGERPRINT);
   const spent = keys.olderFingerprints.filter((one) => retired.includes(one)).length;

@@ -9,21 +9,15 @@ import { keyBytes, keyFolder } from "./master-keys.ts";
 /** Files of the key folder: the key, and the one before it while receivers change over. */
 const [WEBHOOK, OLD_WEBHOOK] = ["webhook", "webhook.old"] as const;
 
-interface LoadedWebhookKeys {
-  /** The newest first. Each signs every delivery. */
-  readonly keys: readonly Ed25519Key[];
-  /** The file that this start has made. */
-  readonly made: readonly string[];
-}
-
 /**
+ * Returns the keys, the newest first, of which each signs every delivery, and the file that this start has made.
  * @param given texts of the config or the environment; where there is a key, the folder is not read
  * @throws StartError 78 naming the key that is missing, wrong or damaged
  */
 export async function loadWebhookKeys(
   dataDir: string,
   given: { readonly webhook?: string; readonly olderWebhook?: readonly string[] },
-): Promise<LoadedWebhookKeys> {
+): Promise<{ readonly keys: readonly Ed25519Key[]; readonly made: readonly string[] }> {
   const older = (given.olderWebhook ?? []).map((text) => read(text, "an older webhook key (RELAY_WEBHOOK_KEY_OLDER)"));
   if (given.webhook !== undefined)
     return { keys: [read(given.webhook, "the webhook key (RELAY_WEBHOOK_KEY)"), ...older], made: [] };
