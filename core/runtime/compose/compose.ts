@@ -160,12 +160,9 @@ async function stopWorker(path: DeliveryPath, graceMs: number): Promise<void> {
 async function startSources(plan: Plan, { ports, path }: Built): Promise<void> {
   const { publisher, storage } = path;
   const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
-  const info: SourceInfo = Object.freeze({
-    admit: publisher.admit,
-    get durability() {
-      return storage.durability;
-    },
-  });
+  // As the storage declares it: one that may change is read again each time.
+  const durability = Object.getOwnPropertyDescriptor(storage, "durability") as PropertyDescriptor;
+  const info = Object.freeze(Object.defineProperty({ admit: publisher.admit }, "durability", durability)) as SourceInfo;
   for (const [i, source] of ports.sources.entries())
     await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.starting);
 }
