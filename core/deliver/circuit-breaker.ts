@@ -18,8 +18,6 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import type { Gates } from "./gates.ts";
 
-export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
-
 /** Time-outs hold slots for long, so fewer in a row open the breaker than the `breakerAfter` of other failures. */
 const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
 /** Rows of subscriptions that are read at once. */
@@ -49,7 +47,7 @@ class Streak {
   unconfirmed = false;
   /** Its subscription is being disabled. */
   ending = false;
-  /** Whether something else than an operational event failed: only then its states are reported. */
+  /** Something else than an operational event failed: only then its states are reported. */
   reported = false;
 
   constructor(since: number, began: number) {
@@ -66,182 +64,199 @@ class Streak {
   }
 }
 
-export function createCircuitBreaker(deps: {
+interface BreakerDeps {
   readonly options: HealthOptions | false;
   readonly gates: Gates;
   readonly storage: Pick<Storage, "range" | "getItem" | "getMany" | "commit" | "queue">;
   readonly clock: Clock;
   /** @param because the type of an event that failed */
   readonly disable: (keyId: string, subscriptionId: string, because?: string) => Promise<void>;
-  /** Commits changes, and a notice with them. @default commits the changes */
-  readonly commitWith?: (changes: readonly Change[], notice: Notice) => Promise<void>;
+  /** Commits changes, and a notice with them. */
+  readonly commitWith: (changes: readonly Change[], notice: Notice) => Promise<void>;
   readonly log: Log;
   readonly metrics: Metrics;
-}) {
-  const { options, gates, storage, clock, log, metrics } = deps;
-  const streaks = new Map<string, Streak>();
-  const writes = new Set<Promise<unknown>>();
+}
+
+export class CircuitBreaker {
+  readonly #deps: BreakerDeps;
+  readonly #streaks = new Map<string, Streak>();
+  readonly #writes = new Set<Promise<unknown>>();
   /** Epoch ms of `start`. */
-  let startedAt = 0;
-  const commit = deps.commitWith ?? storage.commit.bind(storage);
+  #startedAt = 0;
 
-  function later(what: string, work: () => Promise<unknown>): void {
-    const done = work()
-      .catch((error: unknown) => log.warn("endpoint health was not stored", { reason: what, error: String(error) }))
-      .finally(() => writes.delete(done));
-    writes.add(done);
+  constructor(deps: BreakerDeps) {
+    this.#deps = deps;
   }
 
-  function drop(id: string): void {
-    streaks.delete(id);
-    gates.end(id, "failing");
+  /** The subscriptions that have failed last: a success of others changes nothing. */
+  get failing(): ReadonlyMap<string, unknown> {
+    return this.#streaks;
   }
 
-  /** @param sub given when it has recovered: then that is reported in the same commit */
-  async function clear(id: string, streak: Streak | undefined, sub?: Subscription): Promise<void> {
-    drop(id);
-    await storage.queue.pause(id, 0);
-    if (streak?.stored === true) await forgetStored(id, streak, sub);
+  /** Loads what outlives a restart: since when each subscription has only failed. */
+  async start(): Promise<void> {
+    const { options, storage, clock } = this.#deps;
+    if (options === false) return;
+    const now = (this.#startedAt = clock.now());
+    for await (const { key, value } of everyEntry(storage, HEALTH.start)) {
+      // Of a damaged row, or one by a clock that was ahead, the beginning is not known: the days are counted from now.
+      const since = Number(value) > 0 ? Math.min(Number(value), now) : now;
+      const streak = new Streak(since, clock.monotonic() - (now - since));
+      Object.assign(streak, { failures: options.breakerAfter, stored: true, unconfirmed: true });
+      this.#streaks.set(HEALTH.id(key).subscriptionId, streak);
+    }
   }
 
-  async function forgetStored(id: string, streak: Streak, sub: Subscription | undefined): Promise<void> {
-    const changes: readonly Change[] = [HEALTH.delete({ subscriptionId: id })];
-    if (sub === undefined || !streak.reported) await storage.commit(changes);
-    else await commit(changes, breakerClosed(sub, streak.since));
+  /** Notes an attempt, as soon as it was answered. */
+  attempted(...[sub, { ordinal }, attempt, outcome, type = ""]: Parameters<AttemptObserver>): void {
+    const { options, clock } = this.#deps;
+    if (options === false) return;
+    const known = this.#streaks.get(sub.id);
+    if (outcome.kind === "delivered") return known && this.#succeeded(sub, known);
+    const streak = known ?? new Streak(clock.now(), clock.monotonic());
+    this.#streaks.set(sub.id, streak);
+    streak.failures++;
+    streak.reported ||= !type.startsWith(OPERATIONAL);
+    streak.countTimeout(attempt, clock.monotonic());
+    if (streak.unconfirmed) this.#later("confirm", () => this.#confirm(sub, ordinal, streak, options));
+    else this.#judge(sub, ordinal, streak, options);
+  }
+
+  /** Forgets the failures of a subscription that was enabled again, and every pause of it. */
+  async forget(id: string): Promise<void> {
+    const { gates, storage } = this.#deps;
+    gates.end(id);
+    await this.#clear(id, this.#streaks.get(id));
+    // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
+    const left = await storage.getItem(HEALTH.key({ subscriptionId: id }));
+    if (left !== undefined) await storage.commit([HEALTH.delete({ subscriptionId: id })]);
+  }
+
+  /** Returns those whose breaker is open as this node or the storage knows: none is missing, some may be closed again. */
+  async open(ids: readonly string[]): Promise<readonly string[]> {
+    const open: string[] = [];
+    for (let i = 0; i < ids.length; i += READ_AT_ONCE) {
+      const some = ids.slice(i, i + READ_AT_ONCE);
+      const rows = await this.#deps.storage.getMany(some.map((subscriptionId) => HEALTH.key({ subscriptionId })));
+      open.push(...some.filter((id, n) => rows[n] !== undefined || (this.#streaks.get(id)?.pauseMs ?? 0) > 0));
+    }
+    return open;
+  }
+
+  /** Lets the next attempt through now: a replay by hand is the probe. */
+  async probe(id: string): Promise<void> {
+    this.#deps.gates.probe(id);
+    await this.#deps.storage.queue.pause(id, 0);
+  }
+
+  state(id: string): EndpointHealth {
+    const { failures, since } = this.#streaks.get(id) ?? {};
+    if (failures === undefined) return { failures: 0 };
+    const leftMs = this.#deps.gates.leftMs(id, "failing");
+    return { failures, failingSince: since, restsUntil: leftMs > 0 ? this.#deps.clock.now() + leftMs : undefined };
+  }
+
+  /** Resolves when what `attempted` began is stored. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  #succeeded(sub: Subscription, streak: Streak): void {
+    if (streak.unconfirmed) streak.reported ||= sub.events.some((name) => !name.startsWith(OPERATIONAL));
+    if (streak.pauseMs === 0 && !streak.stored) this.#streaks.delete(sub.id);
+    else this.#later("recovery", () => this.#clear(sub.id, streak, sub));
   }
 
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
-  async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
+  async #confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
+    const { storage, clock, log } = this.#deps;
     const stillStored = (await storage.getItem(HEALTH.key({ subscriptionId: sub.id }))) !== undefined;
-    const found = stillStored ? await storedOutcomes(storage, sub.id, streak.since, startedAt) : undefined;
-    if (streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
+    const found = stillStored ? await storedOutcomes(storage, sub.id, streak.since, this.#startedAt) : undefined;
+    if (this.#streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
     streak.unconfirmed = false;
     if (found?.succeeded === false) {
       const { attemptedAt } = found;
       // From the last attempt to the start no relay was at work, or the clock was wrong at the start: nothing failed.
-      if (attemptedAt !== undefined) streak.began += startedAt - Math.max(streak.since, attemptedAt);
-      return judge(sub, ordinal, streak, options);
+      if (attemptedAt !== undefined) streak.began += this.#startedAt - Math.max(streak.since, attemptedAt);
+      return this.#judge(sub, ordinal, streak, options);
     }
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
     const fresh = new Streak(clock.now(), clock.monotonic());
     fresh.failures = 1;
-    streaks.set(sub.id, fresh);
-    if (stillStored) await forgetStored(sub.id, streak, sub);
+    this.#streaks.set(sub.id, fresh);
+    if (stillStored) await this.#forgetStored(sub.id, streak, sub);
+  }
+
+  #judge(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): void {
+    const { disableAfterMs, breakerAfter } = options;
+    if (this.#deps.clock.monotonic() - streak.began >= disableAfterMs) {
+      if (!streak.ending) this.#later("disable", () => this.#end(sub, streak));
+      return;
+    }
+    if (streak.failures < breakerAfter && streak.timeouts < timeoutsThatOpen(breakerAfter)) return;
+    // Attempts that were under way when the breaker opened do not change the pause.
+    if (streak.pauseMs === 0 || this.#deps.gates.isProbe(sub.id, ordinal)) this.#pause(sub, streak, options);
+  }
+
+  /** Opens the breaker, or keeps it open for twice as long as before. */
+  #pause(sub: Subscription, streak: Streak, { breakerPauseMs, breakerMaxPauseMs }: HealthOptions): void {
+    const { gates, storage, clock, commitWith, log, metrics } = this.#deps;
+    const { id: subscriptionId, keyId } = sub;
+    const ms = streak.pauseMs === 0 ? breakerPauseMs : Math.min(streak.pauseMs * 2, breakerMaxPauseMs);
+    const until = clock.now() + ms;
+    streak.pauseMs = ms;
+    gates.pause(subscriptionId, "failing", ms);
+    metrics.count("breakers_opened");
+    const facts = { subscriptionId, keyId, count: streak.failures, dueAt: until };
+    log.warn("the circuit breaker pauses a subscription", facts);
+    this.#later("rest", () => storage.queue.pause(subscriptionId, ms));
+    if (streak.stored) return;
+    streak.stored = true;
+    const changes = [HEALTH.put({ subscriptionId }, String(streak.since))];
+    const opened = breakerOpened(sub, streak.failures, streak.since, until);
+    this.#later("streak", () => (streak.reported ? commitWith(changes, opened) : storage.commit(changes)));
   }
 
   /** Each node sees only its own attempts: a receiver that succeeded on another node is not disabled. */
-  async function end(sub: Subscription, streak: Streak): Promise<void> {
+  async #end(sub: Subscription, streak: Streak): Promise<void> {
+    const { storage, disable } = this.#deps;
     streak.ending = true;
     try {
-      if ((await storedOutcomes(storage, sub.id, streak.since)).succeeded) await clear(sub.id, streak, sub);
-      else await deps.disable(sub.keyId, sub.id, streak.reported ? undefined : OPERATIONAL);
+      if ((await storedOutcomes(storage, sub.id, streak.since)).succeeded) await this.#clear(sub.id, streak, sub);
+      else await disable(sub.keyId, sub.id, streak.reported ? undefined : OPERATIONAL);
       // Only after success, so that the next failure retries what could not be stored.
-      if (streaks.get(sub.id) === streak) drop(sub.id);
+      if (this.#streaks.get(sub.id) === streak) this.#drop(sub.id);
     } finally {
       streak.ending = false;
     }
   }
 
-  function judge(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): void {
-    const { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs } = options;
-    if (clock.monotonic() - streak.began >= disableAfterMs) {
-      if (!streak.ending) later("disable", () => end(sub, streak));
-      return;
-    }
-    if (streak.failures < breakerAfter && streak.timeouts < timeoutsThatOpen(breakerAfter)) return;
-    // Attempts that were under way when the breaker opened do not change the pause.
-    if (streak.pauseMs > 0 && !gates.isProbe(sub.id, ordinal)) return;
-    const ms = streak.pauseMs === 0 ? breakerPauseMs : Math.min(streak.pauseMs * 2, breakerMaxPauseMs);
-    const until = clock.now() + ms;
-    streak.pauseMs = ms;
-    gates.pause(sub.id, "failing", ms);
-    metrics.count("breakers_opened");
-    log.warn("the circuit breaker pauses a subscription", {
-      subscriptionId: sub.id,
-      keyId: sub.keyId,
-      count: streak.failures,
-      dueAt: until,
-    });
-    later("rest", () => storage.queue.pause(sub.id, ms));
-    if (streak.stored) return;
-    streak.stored = true;
-    const changes: readonly Change[] = [HEALTH.put({ subscriptionId: sub.id }, String(streak.since))];
-    const opened = breakerOpened(sub, streak.failures, streak.since, until);
-    later("streak", () => (streak.reported ? commit(changes, opened) : storage.commit(changes)));
+  #drop(id: string): void {
+    this.#streaks.delete(id);
+    this.#deps.gates.end(id, "failing");
   }
 
-  /** Notes an attempt, as soon as it was answered. */
-  const attempted: AttemptObserver = (sub, { ordinal }, attempt, outcome, type = "") => {
-    if (options === false) return;
-    const known = streaks.get(sub.id);
-    if (outcome.kind === "delivered") {
-      if (known === undefined) return;
-      if (known.unconfirmed) known.reported ||= sub.events.some((name) => !name.startsWith(OPERATIONAL));
-      if (known.pauseMs === 0 && !known.stored) streaks.delete(sub.id);
-      else later("recovery", () => clear(sub.id, known, sub));
-      return;
-    }
-    const streak = known ?? new Streak(clock.now(), clock.monotonic());
-    streaks.set(sub.id, streak);
-    streak.failures++;
-    streak.reported ||= !type.startsWith(OPERATIONAL);
-    streak.countTimeout(attempt, clock.monotonic());
-    if (streak.unconfirmed) later("confirm", () => confirm(sub, ordinal, streak, options));
-    else judge(sub, ordinal, streak, options);
-  };
+  /** @param sub given when it has recovered: then that is reported in the same commit */
+  async #clear(id: string, streak: Streak | undefined, sub?: Subscription): Promise<void> {
+    this.#drop(id);
+    await this.#deps.storage.queue.pause(id, 0);
+    if (streak?.stored === true) await this.#forgetStored(id, streak, sub);
+  }
 
-  return {
-    attempted,
-    /** The subscriptions that have failed last: a success of others changes nothing. */
-    failing: streaks as ReadonlyMap<string, unknown>,
-    /** Loads what outlives a restart: since when each subscription has only failed. */
-    async start(): Promise<void> {
-      if (options === false) return;
-      const now = (startedAt = clock.now());
-      for await (const { key, value } of everyEntry(storage, HEALTH.start)) {
-        // Of a damaged row, or one by a clock that was ahead, the beginning is not known: the days are counted from now.
-        const since = Number(value) > 0 ? Math.min(Number(value), now) : now;
-        const streak = new Streak(since, clock.monotonic() - (now - since));
-        streaks.set(
-          HEALTH.id(key).subscriptionId,
-          Object.assign(streak, { failures: options.breakerAfter, stored: true, unconfirmed: true }),
-        );
-      }
-    },
-    /** Forgets the failures of a subscription that was enabled again, and every pause of it. */
-    async forget(id: string): Promise<void> {
-      gates.end(id);
-      await clear(id, streaks.get(id));
-      // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
-      const left = await storage.getItem(HEALTH.key({ subscriptionId: id }));
-      if (left !== undefined) await storage.commit([HEALTH.delete({ subscriptionId: id })]);
-    },
-    /** Returns those whose breaker is open as this node or the storage knows: none is missing, some may be closed again. */
-    async open(ids: readonly string[]): Promise<readonly string[]> {
-      const open: string[] = [];
-      for (let i = 0; i < ids.length; i += READ_AT_ONCE) {
-        const some = ids.slice(i, i + READ_AT_ONCE);
-        const rows = await storage.getMany(some.map((subscriptionId) => HEALTH.key({ subscriptionId })));
-        open.push(...some.filter((id, n) => rows[n] !== undefined || (streaks.get(id)?.pauseMs ?? 0) > 0));
-      }
-      return open;
-    },
-    /** Lets the next attempt through now: a replay by hand is the probe. */
-    async probe(id: string): Promise<void> {
-      gates.probe(id);
-      await storage.queue.pause(id, 0);
-    },
-    state(id: string): EndpointHealth {
-      const { failures, since } = streaks.get(id) ?? {};
-      if (failures === undefined) return { failures: 0 };
-      const leftMs = gates.leftMs(id, "failing");
-      return { failures, failingSince: since, restsUntil: leftMs > 0 ? clock.now() + leftMs : undefined };
-    },
-    /** Resolves when what `attempted` began is stored. */
-    async settled(): Promise<void> {
-      await Promise.all(writes);
-    },
-  };
+  async #forgetStored(subscriptionId: string, streak: Streak, sub: Subscription | undefined): Promise<void> {
+    const changes = [HEALTH.delete({ subscriptionId })];
+    if (sub === undefined || !streak.reported) await this.#deps.storage.commit(changes);
+    else await this.#deps.commitWith(changes, breakerClosed(sub, streak.since));
+  }
+
+  #later(reason: string, work: () => Promise<unknown>): void {
+    const warn = (error: unknown): void =>
+      this.#deps.log.warn("endpoint health was not stored", { reason, error: String(error) });
+    const done = work()
+      .catch(warn)
+      .finally(() => this.#writes.delete(done));
+    this.#writes.add(done);
+  }
 }
 
 /**

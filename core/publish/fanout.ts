@@ -1,20 +1,42 @@
 /**
  * Finds the subscriptions that an event goes to, by its type and, where they have filters, by its data. This is decided
- * once, at acceptance.
+ * once, before the event is written, so that its record or snapshot names exactly its deliveries: later steps know of no
+ * filters, an event without deliveries is `unmatched`, and a filter that changes later does not affect it.
  */
-import type { ConflictError } from "../model/errors.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { ConflictError } from "../model/errors.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
-import { filtersOf, narrow, type Filters, type Narrowed } from "./apply-filters.ts";
+import { excludedBy, FilterJudge, filtersOf, type Filters } from "./filters.ts";
+
+/** The subscriptions that an event goes to. */
+export interface Narrowed extends Fanout {
+  /** Those that wanted its type, and whose filter it does not match; absent when filters left nobody out. */
+  readonly filteredOut?: readonly string[];
+}
 
 /** The subscriptions that want a type. */
-export interface TypeFanout extends Fanout {
+interface TypeFanout extends Narrowed {
   /** Their filters; absent when none of them has one. */
   readonly filters?: Filters;
 }
+
+/** The part of an event that decides where it goes. */
+export interface Addressed {
+  readonly keyId: string;
+  readonly type: string;
+  /** The published text of `data`. */
+  readonly data: string;
+}
+
+export interface Subscribers {
+  /** Returns the live subscriptions of a key, without a promise once they are read; the same list until one of them changes. */
+  of(keyId: string): MaybePromise<readonly Subscription[]>;
+}
+/** The live subscriptions of each key of a request. */
+type SubscriptionsByKey = ReadonlyMap<string, readonly Subscription[]>;
 
 export function fanout(type: string, subscriptions: readonly Subscription[]): TypeFanout {
   const interested = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
@@ -31,6 +53,18 @@ export function fanout(type: string, subscriptions: readonly Subscription[]): Ty
   };
 }
 
+function without(fan: Fanout, out: ReadonlySet<string>): Narrowed {
+  const stays = ({ id }: Subscription): boolean => !out.has(id);
+  const ordered = fan.ordered?.filter(stays) ?? [];
+  return {
+    due: fan.due.filter(stays),
+    ...(ordered.length > 0 && { ordered }),
+    failed: fan.failed.filter(stays),
+    ids: fan.ids.filter((id) => !out.has(id)),
+    filteredOut: [...out],
+  };
+}
+
 /**
  * Types remembered per list of subscriptions, and ids in all of their answers. Both are bounded, because publishers
  * without a catalogue can invent names, and data decides what filters leave of a list.
@@ -38,71 +72,99 @@ export function fanout(type: string, subscriptions: readonly Subscription[]): Ty
 const TYPES_HELD = 1_000;
 const IDS_HELD = 100_000;
 
-interface Held {
-  ids: number;
-  readonly answers: Map<string, TypeFanout>;
+/** The answers for one list of subscriptions. */
+class Answers {
+  readonly #types = new Map<string, TypeFanout>();
   /** By the verdicts of the filters. */
-  readonly narrowed: Map<TypeFanout, Map<string, Narrowed>>;
-}
+  readonly #narrowed = new Map<TypeFanout, Map<string, Narrowed>>();
+  #ids = 0;
 
-/** Answers are remembered while they are asked for the same list of subscriptions: equal answers are one object. */
-interface Fanouts {
-  of(type: string, subscriptions: readonly Subscription[]): TypeFanout;
+  of(type: string, subscriptions: readonly Subscription[]): TypeFanout {
+    let answer = this.#types.get(type);
+    if (answer === undefined) {
+      answer = fanout(type, subscriptions);
+      this.#makeRoom();
+      this.#types.set(type, answer);
+      this.#ids += answer.ids.length;
+    }
+    return answer;
+  }
+
   /** Returns what the filters of a type leave; the list of the type itself when they leave all of it. */
-  narrowed(fan: TypeFanout, verdicts: string, subscriptions: readonly Subscription[]): Fanout | Narrowed;
-}
-
-export function rememberedFanouts(): Fanouts {
-  const lists = new WeakMap<readonly Subscription[], Held>();
-
-  function heldOf(subscriptions: readonly Subscription[]): Held {
-    let held = lists.get(subscriptions);
-    if (held === undefined) lists.set(subscriptions, (held = { ids: 0, answers: new Map(), narrowed: new Map() }));
-    return held;
+  narrowed(fan: TypeFanout, filters: Filters, verdicts: string): Narrowed {
+    if (!verdicts.includes("0")) return fan;
+    let answer = this.#narrowed.get(fan)?.get(verdicts);
+    if (answer === undefined) {
+      answer = without(fan, excludedBy(filters, verdicts));
+      this.#makeRoom();
+      const known = this.#narrowed.get(fan) ?? new Map<string, Narrowed>();
+      this.#narrowed.set(fan, known.set(verdicts, answer));
+      // The verdicts are kept too.
+      this.#ids += fan.ids.length + 1;
+    }
+    return answer;
   }
 
-  function makeRoom(held: Held): void {
-    if (held.answers.size < TYPES_HELD && held.ids <= IDS_HELD) return;
-    held.answers.clear();
-    held.narrowed.clear();
-    held.ids = 0;
+  #makeRoom(): void {
+    if (this.#types.size < TYPES_HELD && this.#ids <= IDS_HELD) return;
+    this.#types.clear();
+    this.#narrowed.clear();
+    this.#ids = 0;
+  }
+}
+
+const NONE: readonly Subscription[] = [];
+const immediate = (): Promise<void> => new Promise((turned) => void setImmediate(turned));
+
+/** Finds fan-outs, and remembers them for each list of subscriptions: equal ones are one object, and share a snapshot. */
+export class Fanouts {
+  readonly #lists = new WeakMap<readonly Subscription[], Answers>();
+  readonly #judge: FilterJudge;
+  /** A commit that is repeated judges again only where the subscriptions have changed. */
+  readonly #judged = new WeakMap<Addressed, { readonly from: TypeFanout; readonly to: Narrowed }>();
+
+  /** @param turn resolves when other work has had its turn */
+  constructor(turn: () => Promise<void> = immediate) {
+    this.#judge = new FilterJudge(turn);
   }
 
-  return {
-    of(type, subscriptions) {
-      const held = heldOf(subscriptions);
-      let answer = held.answers.get(type);
-      if (answer === undefined) {
-        answer = fanout(type, subscriptions);
-        makeRoom(held);
-        held.answers.set(type, answer);
-        held.ids += answer.ids.length;
-      }
-      return answer;
-    },
-    narrowed(fan, verdicts, subscriptions) {
-      if (fan.filters === undefined || !verdicts.includes("0")) return fan;
-      const held = heldOf(subscriptions);
-      let answer = held.narrowed.get(fan)?.get(verdicts);
-      if (answer === undefined) {
-        answer = narrow(fan, fan.filters, verdicts);
-        makeRoom(held);
-        const known = held.narrowed.get(fan) ?? new Map<string, Narrowed>();
-        held.narrowed.set(fan, known.set(verdicts, answer));
-        // The verdicts are kept too.
-        held.ids += fan.ids.length + 1;
-      }
-      return answer;
-    },
-  };
-}
+  /**
+   * Finds the fan-out of each event. Returns no promise when no subscription that wants one of them has a filter; only
+   * then is the data parsed, once for each event.
+   */
+  of(events: readonly Addressed[], byKey: SubscriptionsByKey): MaybePromise<(event: Addressed) => Narrowed> {
+    const plain = ({ keyId, type }: Addressed): TypeFanout => {
+      const list = byKey.get(keyId) ?? NONE;
+      return this.#answers(list).of(type, list);
+    };
+    return events.some((event) => plain(event).filters !== undefined) ? this.#judgeAll(events, byKey, plain) : plain;
+  }
 
-export interface Subscribers {
-  /** Returns the live subscriptions of a key, without a promise once they are read; the same list until one of them changes. */
-  of(keyId: string): MaybePromise<readonly Subscription[]>;
+  async #judgeAll(
+    events: readonly Addressed[],
+    byKey: SubscriptionsByKey,
+    plain: (event: Addressed) => TypeFanout,
+  ): Promise<(event: Addressed) => Narrowed> {
+    const found = new Map<Addressed, Narrowed>();
+    for (const event of events) {
+      const from = plain(event);
+      let to = this.#judged.get(event);
+      if (to?.from !== from && from.filters !== undefined) {
+        const verdicts = await this.#judge.verdicts(from.filters, event.type, event.data);
+        to = { from, to: this.#answers(byKey.get(event.keyId) ?? NONE).narrowed(from, from.filters, verdicts) };
+        this.#judged.set(event, to);
+      }
+      found.set(event, to?.from === from ? to.to : from);
+    }
+    return (event) => found.get(event) as Narrowed;
+  }
+
+  #answers(list: readonly Subscription[]): Answers {
+    let known = this.#lists.get(list);
+    if (known === undefined) this.#lists.set(list, (known = new Answers()));
+    return known;
+  }
 }
-/** The live subscriptions of each key of a request. */
-export type SubscriptionsByKey = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
 export async function subscriptionsIn(
@@ -115,13 +177,13 @@ export async function subscriptionsIn(
 }
 
 /**
- * True while no subscription list has changed since it was read. A list that must be read again is a promise, so not
- * the same.
+ * Returns true while no subscription list has changed since it was read. A list that must be read again is a promise, so
+ * not the same.
  */
 export function holds(subscribers: Subscribers, byKey: SubscriptionsByKey): boolean {
   for (const [keyId, list] of byKey) if (subscribers.of(keyId) !== list) return false;
   return true;
 }
 
-/** True when the node that lost a commit had not heard of a change to subscriptions, which it has by now. */
+/** Returns true when the node that lost a commit had not heard of a change to subscriptions, which it has by now. */
 export const isOutdated = ({ keys }: ConflictError): boolean => keys.length === 1 && keys[0] === SUBSCRIPTION.start;

@@ -1,7 +1,7 @@
 // A connection of the config that is away pauses its subscriptions, and uses up none of their attempts.
 import { describe, expect, it } from "vitest";
 import type { Reply } from "../../core/ports/transport.ts";
-import { createAway } from "../../core/deliver/away.ts";
+import { Away } from "../../core/deliver/away.ts";
 import { createGates } from "../../core/deliver/gates.ts";
 import { testClock } from "../support/clock.ts";
 import { replied, testPath } from "../support/path.ts";
@@ -84,7 +84,7 @@ describe("the pauses of a connection", () => {
       ...transport,
     };
     const gates = createGates(clock);
-    const away = createAway({
+    const away = new Away({
       transportOf: () => one as never,
       gates,
       queue,

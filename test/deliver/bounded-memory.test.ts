@@ -1,7 +1,7 @@
 /** What a node remembers of receivers and deliveries is bounded: the oldest is forgotten, and the newest are known. */
 import { expect, it } from "vitest";
 import { createUpstreamRest } from "../../core/api/gateway/gateway.ts";
-import { createAway } from "../../core/deliver/away.ts";
+import { Away } from "../../core/deliver/away.ts";
 import { createGates } from "../../core/deliver/gates.ts";
 import { noteFault } from "../../core/deliver/own-faults.ts";
 import { testClock } from "../support/clock.ts";
@@ -29,7 +29,7 @@ const memories: Readonly<Record<string, () => Memory>> = {
     const transport = { schemes: ["nats"], readiness: () => "no connection" };
     const clock = testClock();
     const gates = createGates(clock);
-    const away = createAway({
+    const away = new Away({
       transportOf: () => transport as never,
       gates,
       queue: { pause: async () => {} },

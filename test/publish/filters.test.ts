@@ -1,7 +1,7 @@
 // Filters decide at acceptance which subscriptions an event goes to.
 import { EVENT } from "../../core/model/schema.ts";
 import { describe, expect, it } from "vitest";
-import { createFilteredFanouts, type Addressed } from "../../core/publish/filtered-fanouts.ts";
+import { Fanouts, type Addressed } from "../../core/publish/fanout.ts";
 import type { Filter } from "../../core/model/filter.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
@@ -164,7 +164,7 @@ describe("what filters cost", () => {
   const keyed = (list: readonly Subscription[]) => new Map([["key_1", list]]);
 
   it("is nothing where no subscription that wants the event has one: its data is not even parsed", async () => {
-    const fanouts = createFilteredFanouts();
+    const fanouts = new Fanouts();
     const list = [subscription("a"), subscription("b", { events: ["withdraw:paid"], filter: EUR })];
     // What cannot be parsed would throw.
     const event = addressed("not JSON");
@@ -175,7 +175,7 @@ describe("what filters cost", () => {
   });
 
   it("is one parse for each event, however many subscriptions have filters", async () => {
-    const fanouts = createFilteredFanouts();
+    const fanouts = new Fanouts();
     const list = Array.from({ length: 50 }, (_, i) =>
       subscription(String(i), { filter: { path: "data.n", equals: i } }),
     );
@@ -202,7 +202,7 @@ describe("what filters cost", () => {
       get: () => (reads++, 1),
     });
     const one = subscription("one", { events: ["*"], filter: counted });
-    const fanouts = createFilteredFanouts();
+    const fanouts = new Fanouts();
     for (const list of [[one], [one, subscription("two")]])
       for (const type of ["a", "b", "c"]) await fanouts.of([{ ...addressed("{}"), type }], keyed(list));
     // Its text and its matcher.
@@ -211,7 +211,7 @@ describe("what filters cost", () => {
 
   it("is shared by subscriptions with the same filter, and leaves other work its turns", async () => {
     let turns = 0;
-    const fanouts = createFilteredFanouts(async () => void turns++);
+    const fanouts = new Fanouts(async () => void turns++);
     const names = Array.from({ length: 15 }, () => "d");
     const worst = (i: number): Filter => ({
       and: Array.from({ length: 40 }, () => ({ not: { path: ["data", ...names], equals: i } })),

@@ -12,7 +12,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Keys, Log } from "../../ports/plugin.ts";
 import type { Accepted, AcceptRequest } from "../../ports/source.ts";
 import type { Storage } from "../../ports/storage.ts";
-import type { AcceptedWith } from "../../publish/accept.ts";
+import type { AcceptedWith } from "../../publish/store.ts";
 import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";

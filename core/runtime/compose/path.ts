@@ -2,8 +2,8 @@
 import "reflect-metadata";
 import { container, instanceCachingFactory } from "tsyringe";
 import type { Guard } from "../../guard/index.ts";
-import { createAway } from "../../deliver/away.ts";
-import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
+import { Away } from "../../deliver/away.ts";
+import { CircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/delivery.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
 import { createEventCache } from "../../deliver/event-cache.ts";
@@ -206,8 +206,8 @@ class Path extends Ports {
 
   // From a due delivery to its stored outcome.
   readonly gates = createGates(this.clock);
-  readonly away = createAway(this);
-  readonly circuitBreaker = createCircuitBreaker({
+  readonly away = new Away(this);
+  readonly circuitBreaker = new CircuitBreaker({
     ...this.#all,
     options: this.plan.health,
     disable: (keyId, id, because) => this.subscriptions.disable(keyId, id, "endpoint_failing", because),
@@ -356,8 +356,8 @@ function clusterActions(path: Path): ClusterActions {
         }),
       );
     },
-    revive: circuitBreaker.forget,
-    probe: circuitBreaker.probe,
+    revive: (id) => circuitBreaker.forget(id),
+    probe: (id) => circuitBreaker.probe(id),
     pause: async (id, ms) => gates.pause(id, "retry_after", ms),
     async erased(ordinal) {
       eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
