@@ -75,7 +75,7 @@ async function retry(run: Run): Promise<void> {
   });
 }
 
-/** Waits under the lease, without a slot and without the body. @returns false when the delivery went back */
+/** Waits under the lease, without a slot and without the body. @returns false when the delivery went back: it finds none, or has to end */
 async function wait(run: Run): Promise<boolean> {
   const { lease, line, signal, draining } = run;
   const { clock, slots, holdMs, storage, log } = run.deps;
@@ -90,7 +90,7 @@ async function wait(run: Run): Promise<boolean> {
   const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
   try {
     await sleep(run, Math.min(left(), holdMs), ends);
-    run.slot = await slots.wait(lease, ends);
+    run.slot = slots.tryTake(lease);
   } catch {
     // It goes back.
   } finally {

@@ -33,9 +33,9 @@ export function createDispatcher(deps: DispatcherDeps) {
   async function work(): Promise<void> {
     while (!claiming.signal.aborted) {
       try {
-        const given = slots.given();
+        const before = slots.turnover();
         // A slot given back during the claim may be the one that it lacked, so claim again.
-        if (!(await claim()) && slots.given() === given) await idle();
+        if (!(await claim()) && slots.turnover() === before) await idle();
       } catch (error) {
         log.error("the queue failed", { error: String(error) });
         await clock.sleep(clock.now() + QUEUE_REST_MS, claiming.signal).catch(() => undefined);

@@ -5,10 +5,8 @@ import type { Clock } from "../ports/clock.ts";
 export const QUICK = 0;
 /** …those that do not lately, but did for a good part of their earlier attempts: a stall, or a restart, … */
 export const RECOVERING = 1;
-/** …those of which no attempt has ended yet, … */
-export const UNKNOWN = 2;
-/** …and the others. */
-export const SLOW = 3;
+/** …and the others, also those of which no attempt has ended yet. */
+export const SLOW = 2;
 /** An attempt that takes longer than this, ms, is slow. */
 export const SLOW_MS = 1_000;
 /** One attempt counts for at most this, ms: a single hanging attempt does not make a quick receiver slow. */
@@ -20,141 +18,113 @@ const REMEMBERED = 64;
 const STEP = 1 / 8;
 /** An answer is late when it takes this much longer than twice as long as the quickest, ms. */
 const LATE_MS = 20;
-/** Most subscriptions that are looked at to find the next of those that wait. */
-const LOOKS = 256;
+/** Most subscriptions that are compared to find the next of those that wait. */
+const COMPARED = 256;
 /** Time between two measurements of the process's own lag, ms. */
 const LAG_STEP_MS = 100;
 
 /** An API key, a destination origin (scheme, host, port), or a subscription. */
-export interface Party {
-  /** Slots that it holds, and how many of them at receivers that are slow or not known yet. */
-  held: number;
-  slow: number;
+export class Party {
+  /** Slots that it holds, and how many of them in the slow band. */
+  held = 0;
+  slow = 0;
   /** Moving average of attempts, ms; below 0: none yet. */
-  average: number;
+  average = -1;
+
+  /** Notes an attempt that took this long. */
+  learn(ms: number): void {
+    const sample = Math.min(ms, MOST_MS);
+    this.average = this.average < 0 ? sample : this.average + (sample - this.average) / 4;
+  }
 }
 
 /** One subscription, as far as slots are concerned. */
-export interface Receiver extends Party {
+export class Receiver extends Party {
   readonly id: string;
   readonly key: Party;
   /** Known from its first attempt on. */
-  origin: Party | undefined;
-  url: string;
-  band: number;
-  /** Attempts that are remembered, and the share of quick ones. */
-  samples: number;
-  share: number;
-  /** Most slots that it may hold while it is quick, and its quickest attempt lately, ms. */
+  origin: Party | undefined = undefined;
+  url = "";
+  band = SLOW;
+  /** Most slots that it may hold while it is quick. */
   bound: number;
-  quickest: number;
-  /** Answers that may still raise the bound; below 0: those that say nothing, because they were under way when it fell. */
-  credit: number;
-  /** True once the bound was lowered because answers came late. */
-  careful: boolean;
   /** Results waiting to be stored without a slot. */
-  storing: number;
-  /** Each gives somebody a slot who waits for it, first come first served; undefined: nobody does. */
-  waiters: Map<unknown, () => void> | undefined;
-}
+  storing = 0;
+  /** The queue holds it back until there is a slot for it. */
+  waits = false;
+  /** Attempts that are remembered, and the share of quick ones. */
+  #samples = 0;
+  #share = 0;
+  /** Its quickest attempt lately, ms. */
+  #quickest = Number.POSITIVE_INFINITY;
+  /** Answers that may still raise the bound; below 0: those that say nothing, because they were under way when it fell. */
+  #credit = 0;
+  /** True once the bound was lowered because answers came late. */
+  #careful = false;
 
-export const newParty = (): Party => ({ held: 0, slow: 0, average: -1 });
-
-export const newReceiver = (id: string, key: Party, bound: number): Receiver => ({
-  ...{ id, key, origin: undefined, url: "", ...newParty(), band: UNKNOWN, samples: 0, share: 0, storing: 0 },
-  ...{ bound, quickest: Number.POSITIVE_INFINITY, credit: 0, careful: false, waiters: undefined },
-});
-
-/** Updates the average by an attempt that took this long. */
-export function average(party: Party, ms: number): void {
-  const sample = Math.min(ms, MOST_MS);
-  party.average = party.average < 0 ? sample : party.average + (sample - party.average) / 4;
-}
-
-/** Notes an attempt that took this long. */
-export function learn(receiver: Receiver, ms: number): void {
-  average(receiver, ms);
-  receiver.samples = Math.min(receiver.samples + 1, REMEMBERED);
-  receiver.share += ((ms < SLOW_MS ? 1 : 0) - receiver.share) / receiver.samples;
-  if (receiver.average < SLOW_MS) receiver.band = QUICK;
-  else receiver.band = receiver.share >= MOSTLY_QUICK ? RECOVERING : SLOW;
-}
-
-/**
- * Adapts the bound to an answer. When as many attempts as it allows are under way, each of their answers raises it by one:
- * it doubles in a round trip. An error, or answers that come late for this receiver, lower it, once a round trip at most:
- * by as much as they are late, by half at most; one error in ten answers leaves some eighty slots. A slow receiver
- * starts again at the least.
- */
-export function adapt(receiver: Receiver, ms: number, well: boolean, least: number, most: number): void {
-  const quick = receiver.band === QUICK;
-  // Forgotten over a thousand round trips: a receiver may become slower for good.
-  receiver.quickest = Math.min(receiver.quickest * (1 + 0.001 / receiver.held), Math.max(1, ms));
-  // With so few at once it is not the relay that delays its answers: it has become slower.
-  if (receiver.bound <= least && receiver.credit >= 0) {
-    receiver.quickest = Math.max(receiver.quickest, receiver.average);
-    receiver.careful = false;
-  }
-  const usual = 2 * receiver.quickest;
-  const late = receiver.average / (usual + LATE_MS);
-  if (quick && receiver.credit < 0) {
-    receiver.credit++;
-  } else if (!quick || !well || late > 1) {
-    const part = well ? Math.max(1 / 2, Math.min(1 / late, 1 - STEP)) : 1 - STEP;
-    receiver.bound = Math.max(least, quick ? Math.floor(receiver.bound * part) : 0);
-    receiver.credit = 1 - receiver.held;
-    receiver.careful ||= well;
-  } else {
-    // More at once than it can use make a quick receiver late by a few ms only.
-    if (receiver.credit === 0 && receiver.held >= receiver.bound && receiver.average <= usual + LATE_MS / 4)
-      receiver.credit = Math.ceil(receiver.bound * (receiver.careful ? STEP : 1));
-    if (receiver.credit === 0) return;
-    receiver.credit--;
-    receiver.bound = Math.min(most, receiver.bound + 1);
-  }
-}
-
-/**
- * Returns what its next slot costs others: the slots that its key and origin hold, times how long its attempts take. Its own
- * slots decide among subscriptions of the same key and origin.
- */
-function costOf(receiver: Receiver): number {
-  const { key, origin, held } = receiver;
-  const kind = receiver.band < UNKNOWN ? "held" : "slow";
-  const known = receiver.average >= 0 ? receiver.average : (origin?.average ?? -1);
-  const ms = known >= 0 ? Math.max(1, known) : SLOW_MS;
-  return (key[kind] + (origin?.[kind] ?? 0) + held / 1_000 + 1) * ms;
-}
-
-/** Subscriptions that wait for a slot: those that are quick or recover, and the others. */
-export class Waiting {
-  readonly quick = new WaitingLine();
-  readonly slow = new WaitingLine();
-
-  #lineOf({ band }: Receiver): WaitingLine {
-    return band < UNKNOWN ? this.quick : this.slow;
+  constructor(id: string, key: Party, bound: number) {
+    super();
+    this.id = id;
+    this.key = key;
+    this.bound = bound;
   }
 
-  /** @param grant gives `who` a slot of the subscription */
-  join(receiver: Receiver, who: unknown, grant: () => void): void {
-    if (receiver.waiters === undefined) this.#lineOf(receiver).add(receiver);
-    receiver.waiters = (receiver.waiters ?? new Map<unknown, () => void>()).set(who, grant);
+  override learn(ms: number): void {
+    super.learn(ms);
+    this.#samples = Math.min(this.#samples + 1, REMEMBERED);
+    this.#share += ((ms < SLOW_MS ? 1 : 0) - this.#share) / this.#samples;
+    if (this.average < SLOW_MS) this.band = QUICK;
+    else this.band = this.#share >= MOSTLY_QUICK ? RECOVERING : SLOW;
   }
 
-  part(receiver: Receiver, who: unknown): void {
-    if (receiver.waiters?.delete(who) !== true || receiver.waiters.size > 0) return;
-    receiver.waiters = undefined;
-    this.#lineOf(receiver).delete(receiver);
+  /**
+   * Adapts the bound to an answer. When as many attempts as it allows are under way, each of their answers raises it by
+   * one: it doubles in a round trip. An error, or answers that come late for this receiver, lower it, once a round trip at
+   * most: by as much as they are late, by half at most; one error in ten answers leaves some eighty slots. A slow receiver
+   * starts again at the least.
+   */
+  adapt(ms: number, well: boolean, least: number, most: number): void {
+    const quick = this.band === QUICK;
+    // Forgotten over a thousand round trips: a receiver may become slower for good.
+    this.#quickest = Math.min(this.#quickest * (1 + 0.001 / this.held), Math.max(1, ms));
+    // With so few at once it is not the relay that delays its answers: it has become slower.
+    if (this.bound <= least && this.#credit >= 0) {
+      this.#quickest = Math.max(this.#quickest, this.average);
+      this.#careful = false;
+    }
+    const usual = 2 * this.#quickest;
+    const late = this.average / (usual + LATE_MS);
+    if (quick && this.#credit < 0) {
+      this.#credit++;
+    } else if (!quick || !well || late > 1) {
+      const part = well ? Math.max(1 / 2, Math.min(1 / late, 1 - STEP)) : 1 - STEP;
+      this.bound = Math.max(least, quick ? Math.floor(this.bound * part) : 0);
+      this.#credit = 1 - this.held;
+      this.#careful ||= well;
+    } else {
+      // More at once than it can use make a quick receiver late by a few ms only.
+      if (this.#credit === 0 && this.held >= this.bound && this.average <= usual + LATE_MS / 4)
+        this.#credit = Math.ceil(this.bound * (this.#careful ? STEP : 1));
+      if (this.#credit === 0) return;
+      this.#credit--;
+      this.bound = Math.min(most, this.bound + 1);
+    }
   }
 
-  /** Its band has changed: it waits among others from now on. */
-  moved(receiver: Receiver): void {
-    this.quick.delete(receiver);
-    this.slow.delete(receiver);
-    this.#lineOf(receiver).add(receiver);
+  /**
+   * Returns the weight of its next slot: the slots that its key and origin hold, times how long its attempts take. Its own
+   * slots decide among subscriptions of the same key and origin.
+   */
+  weight(): number {
+    const { key, origin, held } = this;
+    const kind = this.band < SLOW ? "held" : "slow";
+    const known = this.average >= 0 ? this.average : (origin?.average ?? -1);
+    const ms = known >= 0 ? Math.max(1, known) : SLOW_MS;
+    return (key[kind] + (origin?.[kind] ?? 0) + held / 1_000 + 1) * ms;
   }
 }
 
+/** Subscriptions that wait for a slot, by key. */
 export class WaitingLine {
   size = 0;
   readonly #keys = new Map<Party, Map<Receiver, Receiver>>();
@@ -173,15 +143,15 @@ export class WaitingLine {
   }
 
   /**
-   * Returns the one with the lowest cost of those that fit. Looks at some hundred of them, at some of each key, and at
-   * others the next time: it is called for each slot that is given back.
+   * Returns the lightest of those that fit. Compares some hundred of them, some of each key, and others the next time: it is
+   * called for each slot that is given back.
    */
-  cheapest(fits: (receiver: Receiver) => boolean): Receiver | undefined {
+  lightest(fits: (receiver: Receiver) => boolean): Receiver | undefined {
     let found: Receiver | undefined;
-    const each = Math.max(1, Math.floor(LOOKS / this.#keys.size));
-    for (const ofKey of inTurn(this.#keys, LOOKS))
+    const each = Math.max(1, Math.floor(COMPARED / this.#keys.size));
+    for (const ofKey of inTurn(this.#keys, COMPARED))
       for (const one of inTurn(ofKey, each))
-        if (fits(one) && (found === undefined || costOf(one) < costOf(found))) found = one;
+        if (fits(one) && (found === undefined || one.weight() < found.weight())) found = one;
     return found;
   }
 }
@@ -227,10 +197,4 @@ export class StopWatch {
     }
     this.#measuredAt = undefined;
   }
-}
-
-/** Returns scheme, host and port of a stored URL. */
-export function originOf(url: string): string {
-  const end = url.indexOf("/", url.indexOf("//") + 2);
-  return end < 0 ? url : url.slice(0, end);
 }

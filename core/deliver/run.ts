@@ -30,7 +30,7 @@ export interface DeliveryDeps {
   /** Our own faults in a row, by the name of the delivery. */
   readonly faults: Map<string, number>;
   readonly away: Pick<Away, "note">;
-  readonly slots: Pick<Slots, "wait">;
+  readonly slots: Pick<Slots, "tryTake">;
   readonly clock: Clock;
   /** A number in [0, 1). */
   readonly random: () => number;

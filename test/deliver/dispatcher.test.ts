@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { createDispatcher } from "../../core/deliver/dispatcher.ts";
-import { createSlots } from "../../core/deliver/slots.ts";
+import { Slots } from "../../core/deliver/slots.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Lease, Queue } from "../../core/ports/storage.ts";
 import { testClock, turn } from "../support/clock.ts";
@@ -26,7 +26,7 @@ describe("the dispatcher", () => {
     const never = (signal: AbortSignal): Promise<void> =>
       new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     const queue = { claim: async () => claims.shift() ?? [], wake: never } as unknown as Queue;
-    const slots = createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} });
+    const slots = new Slots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} });
     const delivered: string[] = [];
     const dispatcher = createDispatcher({
       queue,
@@ -57,7 +57,7 @@ describe("the dispatcher", () => {
       new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     const dispatcher = createDispatcher({
       queue: { claim: () => looking.promise, wake: never } as unknown as Queue,
-      slots: createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
+      slots: new Slots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
       perSubscription: 1,
       clock: testClock(),
       log: quietLog(),
@@ -83,7 +83,7 @@ describe("the dispatcher", () => {
     let claiming: AbortSignal | undefined;
     const dispatcher = createDispatcher({
       queue: { claim: async () => claims.shift() ?? [], wake } as unknown as Queue,
-      slots: createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
+      slots: new Slots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
       perSubscription: 1,
       clock: testClock(),
       log: quietLog(),
@@ -127,7 +127,7 @@ describe("the dispatcher", () => {
     let aborted: Promise<void> | undefined;
     const dispatcher = createDispatcher({
       queue,
-      slots: createSlots({ total: 8, perSubscription: 4, clock: testClock(), lift: () => {} }),
+      slots: new Slots({ total: 8, perSubscription: 4, clock: testClock(), lift: () => {} }),
       perSubscription: 4,
       // Each beginning takes longer than a turn may.
       clock: { ...testClock(), monotonic: () => ms },
@@ -174,7 +174,7 @@ describe("the dispatcher", () => {
     } as unknown as Queue;
     const dispatcher = createDispatcher({
       queue,
-      slots: createSlots({ total: 8, perSubscription: 4, clock, lift: () => {} }),
+      slots: new Slots({ total: 8, perSubscription: 4, clock, lift: () => {} }),
       perSubscription: 4,
       clock,
       log: quietLog(),

@@ -4,7 +4,7 @@ import { createDispatcher } from "../../core/deliver/dispatcher.ts";
 import { createEventCache } from "../../core/deliver/event-cache.ts";
 import { createHandOver } from "../../core/deliver/hand-over.ts";
 import type { Deliver } from "../../core/deliver/run.ts";
-import { createSlots, type Slot } from "../../core/deliver/slots.ts";
+import { Slots, type Slot } from "../../core/deliver/slots.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { fanoutQueue } from "../../core/model/schema.ts";
@@ -60,7 +60,7 @@ function opened(
   const storage = { getItem: async (key: string) => (reads.push(key), undefined) };
   const eventCache = createEventCache(storage);
   const handOver = createHandOver({ queue, eventCache });
-  const own = createSlots({ total: 8, perSubscription: 8, clock, lift: () => {} });
+  const own = new Slots({ total: 8, perSubscription: 8, clock, lift: () => {} });
   const tryTake = (to: Lease): Slot | undefined => {
     const slot = free() ? own.admit(to) : 0;
     return typeof slot === "number" ? undefined : slot;

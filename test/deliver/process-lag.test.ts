@@ -1,6 +1,6 @@
 // A process that is kept waiting itself takes nobody for slow.
 import { expect, it } from "vitest";
-import { createSlots } from "../../core/deliver/slots.ts";
+import { Slots } from "../../core/deliver/slots.ts";
 import { testClock, turn } from "../support/clock.ts";
 
 /** A quick receiver of a process that stalls, and timers that are due but have not fired. */
@@ -9,7 +9,7 @@ async function stalling() {
   const state = { stalled: 0, timers: [] as (() => void)[] };
   const sleep = (until: number): Promise<void> =>
     clock.sleep(until).then(() => new Promise((go) => void state.timers.push(go)));
-  const slots = createSlots({
+  const slots = new Slots({
     ...{ total: 64, perSubscription: 16, lift: () => undefined },
     clock: { now: clock.now, monotonic: () => clock.monotonic() + state.stalled, sleep },
   });

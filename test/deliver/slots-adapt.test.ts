@@ -5,8 +5,6 @@ import type { Slot } from "../../core/deliver/slots.ts";
 import { replied, testPath } from "../support/path.ts";
 import { slotTable, type SlotTable } from "../support/slots.ts";
 
-const never = new AbortController().signal;
-
 /** Takes for a subscription what claims would find, at most `due`. */
 function claim({ slots, admit }: SlotTable, id: string, due: number, key = id): Slot[] {
   const taken: Slot[] = [];
@@ -176,24 +174,32 @@ describe("a slot that is taken at once", () => {
     expect(slots.tryTake(to("new"))).toBeUndefined();
   });
 
-  it("passes by nobody who waits for one, and what is promised is for what was claimed", async () => {
-    const made = slotTable(8, 2);
-    const { slots } = made;
-    for (const id of ["quick", "other"]) await made.known(id, 5);
-    const held = [made.take("quick"), made.take("quick")];
-    const waits = slots.wait(to("quick"), never);
-    expect(slots.tryTake(to("other"))).toBeUndefined();
+  it("passes by no quick one that waits, and is not one that is promised to what was claimed", async () => {
+    const made = slotTable(8, 8);
+    await made.known("quick", 5);
+    await made.known("other", 5, "key_2");
+    const held = Array.from({ length: 7 }, () => made.take("quick"));
+    // The last one is for other keys.
+    expect(made.admit("quick")).toBe(100);
+    const other = { subscriptionId: "other", keyId: "key_2" };
+    expect(made.slots.tryTake(other)).toBeUndefined();
     held.pop()?.give();
-    (await waits)?.give();
-    expect(slots.tryTake(to("other"))).toBeDefined();
+    expect(made.lifted).toEqual(["quick"]);
+    expect(made.slots.tryTake(to("quick"))).toBeUndefined();
+    expect(made.slots.tryTake(other)).toBeDefined();
+    expect(typeof made.admit("quick")).toBe("object");
+  });
+
+  it("passes by no slow one that waits, unless it is for a quick one", async () => {
+    const made = slotTable(8, 2);
+    await made.known("quick", 5);
     const unknown = ["a", "b", "c"].map((id) => made.take(id));
     expect(made.admit("d")).toBe(10_000);
-    // It is one of those that wait for the slots of the slow, and delays none of the quick.
-    expect(slots.tryTake(to("e"))).toBeUndefined();
-    expect(slots.tryTake(to("other"))).toBeDefined();
+    expect(made.slots.tryTake(to("e"))).toBeUndefined();
+    expect(made.slots.tryTake(to("quick"))).toBeDefined();
     unknown.pop()?.give();
     expect(made.lifted).toEqual(["d"]);
-    expect(slots.tryTake(to("d"))).toBeUndefined();
+    expect(made.slots.tryTake(to("d"))).toBeUndefined();
     expect(typeof made.admit("d")).toBe("object");
   });
 });

@@ -153,23 +153,6 @@ describe("slots", () => {
     made.take("b").give();
     expect(made.lifted).toEqual(["b", "c"]);
   });
-
-  it("waits under a lease come before new claims, and slow ones go back instead", async () => {
-    const made = table(8, 2);
-    const never = new AbortController().signal;
-    await made.known("quick", 5);
-    const [one, two] = [made.take("quick"), made.take("quick")];
-    const waited = made.slots.wait({ subscriptionId: "quick", keyId: "key_1" }, never);
-    one.give();
-    expect(made.admit("quick")).toBe(0);
-    (await waited)?.give();
-    two.give();
-    await made.known("slow", 9_000);
-    const held = fill(made, ["slow", "slow", ...many("new", 20)]);
-    expect(await made.slots.wait({ subscriptionId: "slow", keyId: "key_1" }, never)).toBeUndefined();
-    for (const slot of held) slot.give();
-    expect(made.slots.free()).toBe(8);
-  });
 });
 
 describe("requests in flight", () => {

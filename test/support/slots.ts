@@ -1,5 +1,5 @@
 /** A table of slots, with receivers whose answers take as long as the test says. */
-import { createSlots, type Slot, type Slots } from "../../core/deliver/slots.ts";
+import { Slots, type Slot } from "../../core/deliver/slots.ts";
 import { testClock, type TestClock } from "./clock.ts";
 
 export interface SlotTable {
@@ -19,7 +19,7 @@ export function slotTable(total = 64, bound: number | "adapts" = 16): SlotTable 
   const clock = testClock();
   const lifted: string[] = [];
   const perSubscription = bound === "adapts" ? undefined : bound;
-  const slots = createSlots({ total, perSubscription, clock, lift: (id) => void lifted.push(id) });
+  const slots = new Slots({ total, perSubscription, clock, lift: (id) => void lifted.push(id) });
   const table: SlotTable = {
     ...{ slots, clock, lifted },
     admit: (subscriptionId, keyId = "key_1") => slots.admit({ subscriptionId, keyId }),

@@ -13,7 +13,7 @@ import { createGates } from "../../deliver/gates.ts";
 import { createHandOver } from "../../deliver/hand-over.ts";
 import { createRateLimit } from "../../deliver/rate-limit.ts";
 import { createInFlight, createSend } from "../../deliver/send.ts";
-import { createSlots } from "../../deliver/slots.ts";
+import { Slots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
 import { createAttemptSearch } from "../../history/attempt-search.ts";
@@ -150,7 +150,7 @@ class Path extends Ports {
     ...this.#all,
     waiting: (keyId, id) => this.#waiting(keyId, id),
   });
-  readonly slots = createSlots({
+  readonly slots = new Slots({
     total: this.plan.delivery.concurrency,
     perSubscription: this.plan.delivery.perSubscription,
     clock: this.clock,
