@@ -59,6 +59,8 @@ const IDLE_MS = 3_600_000;
 /** How far pending deliveries of one subscription are counted, and for how many subscriptions a minute. */
 const MOST_PENDING = 1_000;
 const MOST_LOOKS = 1_000;
+/** Subscriptions counted in one turn of the event loop: a storage that answers at once takes 0.3 ms each. */
+const COUNTED_AT_ONCE = 20;
 const SLICE = 50;
 
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
@@ -117,6 +119,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   /** Counts pending deliveries at the end of a minute. Keys that were skipped come first in the next minute. */
   async function countPending(at: number): Promise<void> {
     let looks = 0;
+    let counted = 0;
     for (const [keyId, one] of [...live]) {
       const minute = one.current.get("1m");
       const active = minute?.at === bucketStart("1m", at) ? minute.tally.subs.keys() : [];
@@ -133,6 +136,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         tally.readCounts(one.delta, id, count);
         if (count > 0 && one.waiting.size < tally.MOST_SUBSCRIPTIONS) one.waiting.add(id);
         else one.waiting.delete(id);
+        if (++counted % COUNTED_AT_ONCE === 0) await new Promise((turned) => void setImmediate(turned));
       }
     }
     tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting + ((await deps.waiting?.()) ?? 0));

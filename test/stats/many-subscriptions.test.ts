@@ -66,3 +66,22 @@ it("an answer tells of the thousand subscriptions with the most to tell, and of 
   // What else reads from the storage has its turn.
   expect(most()).toBeLessThanOrEqual(50);
 });
+
+it("the count of what is pending at the end of a minute gives other work a turn in between", async () => {
+  const storage = shelf();
+  const clock = testClock();
+  const figures = createStatsCollector({ storage, clock, log: quietLog() });
+  figures.matched("key_1", ids.slice(0, 500));
+  await clock.advance(60_000);
+  let turns = 0;
+  let counting = true;
+  const turn = (): void => {
+    turns++;
+    if (counting) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await figures.flush();
+  counting = false;
+  // A storage may answer at once: then a thousand reads are one turn of the event loop, and hold up every delivery.
+  expect(turns).toBeGreaterThanOrEqual(10);
+});
