@@ -219,3 +219,18 @@ it("sets one timer for a wait of hours, however often its subscription is held b
   expect(timer.times.size).toBe(1);
   timer.close();
 });
+
+it("lets a commit wait for others where it is about a later attempt, and not one that makes room for what may be claimed", async () => {
+  const clock = testClock();
+  const asked: unknown[] = [];
+  const commit = async (_changes: unknown, soon?: boolean): Promise<void> => void asked.push(soon);
+  const queue = new EmbeddedQueue({ range: async () => [], commit, count: async () => 0 }, clock);
+  queue.add(["a", "b", "c"].map((name, n) => due(name, n, clock.now())));
+  const [retried, held] = (await claim(queue, { limit: 2 })) as [Lease, Lease];
+  await queue.settle(retried, [], { next: { ...retried, dueAt: clock.now() + 5_000 } });
+  await queue.settle(held, [], { keep: { ...held, dueAt: clock.now() + 5_000 } });
+  // "c" may be claimed.
+  await queue.settle(held, []);
+  expect(asked).toEqual([true, true, false]);
+  await queue.close();
+});

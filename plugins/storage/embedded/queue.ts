@@ -140,10 +140,10 @@ export class EmbeddedQueue implements Queue {
     const line = this.#held(lease);
     if (line === undefined || line.settling) throw new LeaseLostError();
     line.settling = true;
-    // Nobody waits for a plain end, unless something waits for the room that it makes.
-    const isPlain = next === undefined && keep === undefined && line.due.order === undefined;
+    // Nobody waits for a plain end, unless something waits for the room that it makes, and nobody for a later attempt.
+    const hasTime = (next ?? keep) !== undefined || this.#window.ready.size === 0;
     try {
-      await this.#commit(line.queue, changes, isPlain && this.#window.ready.size === 0);
+      await this.#commit(line.queue, changes, line.due.order === undefined && hasTime);
     } finally {
       line.settling = false;
     }
