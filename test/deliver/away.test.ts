@@ -14,8 +14,7 @@ describe("a delivery whose bus is away", () => {
   it("is sent once the bus is back, with all its attempts and without a trace of the others", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
     test.otherwise = AWAY;
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(7_200_000);
@@ -30,8 +29,7 @@ describe("a delivery whose bus is away", () => {
   it("asks seldom while the bus stays away", async () => {
     await using test = await testPath();
     test.otherwise = AWAY;
-    await test.subscribe();
-    await test.start();
+    await test.open();
     for (let i = 0; i < 20; i++) await test.publish();
     await test.whenSent(1);
     await test.clock.advance(600_000);
@@ -43,8 +41,7 @@ describe("a delivery whose bus is away", () => {
   it("keeps what it had used up before", async () => {
     await using test = await testPath({ retry: { attempts: 2, firstDelayMs: 1_000 } });
     test.answers = [replied(500), AWAY, AWAY, replied(500)];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(60_000);
@@ -55,8 +52,7 @@ describe("a delivery whose bus is away", () => {
   it("carries the same message id in each attempt of a cycle", async () => {
     await using test = await testPath({ retry: { attempts: 2, firstDelayMs: 1_000 } });
     test.answers = [AWAY, replied(500), replied(200)];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     await test.publish();
     await test.whenSent(1);
     await test.clock.advance(60_000);

@@ -10,8 +10,7 @@ it("a deleted subscription leaves no health behind, in storage or in memory", as
   const sub = await test.subscribe();
   for (let i = 0; i < 3; i++) await test.publish();
   await test.start();
-  await test.whenSent(3);
-  await test.clock.advance(0);
+  await test.answered(3);
   await test.parts.circuitBreaker.settled();
   expect(await test.storage.range("health:")).toHaveLength(1);
   await test.parts.subscriptions.remove("key_1", sub, { sub: "t" });
@@ -24,14 +23,12 @@ it.each(["enabled", "deleted"])(
   async (what) => {
     await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
     test.otherwise = replied(500);
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     for (let i = 0; i < 4; i++) {
       // The last one fails after it has only failed for five days.
       if (i === 3) await test.clock.advance(2 * HEALTH.disableAfterMs);
       await test.publish();
-      await test.whenSent(i + 1);
-      await test.clock.advance(0);
+      await test.answered(i + 1);
       await test.parts.circuitBreaker.settled();
     }
     expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({ status: "disabled" });
@@ -44,13 +41,11 @@ it.each(["enabled", "deleted"])(
 it("a clock that is set, forwards or back, neither hastens nor delays that a failing subscription is disabled", async () => {
   await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
   test.otherwise = replied(500);
-  const sub = await test.subscribe();
-  await test.start();
+  const sub = await test.open();
   let sent = 0;
   const fail = async (): Promise<unknown> => {
     await test.publish();
-    await test.whenSent(++sent);
-    await test.clock.advance(0);
+    await test.answered(++sent);
     await test.parts.circuitBreaker.settled();
     return (await test.parts.subscriptionCache.get("key_1", sub))?.status;
   };

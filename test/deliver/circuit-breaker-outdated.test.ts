@@ -12,8 +12,7 @@ async function deliver(test: TestPath, reply: Parameters<typeof replied>[0]): Pr
   test.otherwise = replied(reply);
   const before = test.sent.length;
   await test.publish();
-  await test.whenSent(before + 1);
-  await test.clock.advance(0);
+  await test.answered(before + 1);
   await test.parts.circuitBreaker.settled();
 }
 
@@ -109,8 +108,7 @@ it("the days in which no relay was at work do not count, nor does a clock that i
 
 it("a receiver that is well for another node is not disabled by the one that sees its failures", async () => {
   await using test = await testPath(OPTIONS);
-  const id = await test.subscribe();
-  await test.start();
+  const id = await test.open();
   await deliver(test, 500);
   await test.clock.advance(2 * DAY_MS);
   await test.parts.dispatcher.stop(0);
@@ -131,8 +129,7 @@ it("a receiver that is well for another node is not disabled by the one that see
 
 it("a subscription that could not be disabled is disabled at its next failure, not five days later", async () => {
   await using test = await testPath(OPTIONS);
-  const id = await test.subscribe();
-  await test.start();
+  const id = await test.open();
   await deliver(test, 500);
   await test.clock.advance(6 * DAY_MS);
   const { commit } = test.storage;
@@ -149,8 +146,7 @@ it("a subscription that could not be disabled is disabled at its next failure, n
 
 it("five time-outs in a row open the breaker, where other failures take twenty", async () => {
   await using test = await testPath(OPTIONS);
-  const id = await test.subscribe();
-  await test.start();
+  const id = await test.open();
   for (let i = 0; i < 19; i++) await deliver(test, 500);
   const rests = (): boolean => test.parts.circuitBreaker.state(id).restsUntil !== undefined;
   expect(rests()).toBe(false);
@@ -158,8 +154,7 @@ it("five time-outs in a row open the breaker, where other failures take twenty",
   for (let i = 1; i <= 5; i++) {
     test.otherwise = { kind: "error", error: "timeout", detail: "too late" };
     await test.publish();
-    await test.whenSent(20 + i);
-    await test.clock.advance(0);
+    await test.answered(20 + i);
     expect(rests()).toBe(i === 5);
   }
 });

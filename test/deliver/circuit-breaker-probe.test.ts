@@ -12,7 +12,7 @@ const HEALTH = { breakerAfter: 1, breakerPauseMs: REST_MS, breakerMaxPauseMs: RE
 /** A subscription that rests, with one more event waiting; its receiver is well again. */
 async function resting(): Promise<{ readonly test: TestPath; readonly waiting: string }> {
   const test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
-  await test.publishRefused(replied(500));
+  await test.deliver(replied(500));
   return { test, waiting: await test.publish() };
 }
 
@@ -78,7 +78,7 @@ it("a replay need only tell of those that a breaker pauses, on whichever node", 
   const { clock, one: storage, two } = await twoNodes();
   await using test = await testPath({ clock, storage, retry: { attempts: 1 }, health: HEALTH });
   await using other = await testPath({ clock, storage: two, health: HEALTH });
-  await test.publishRefused(replied(500));
+  await test.deliver(replied(500));
   const [failing] = await test.parts.subscriptionCache.of("key_1");
   const well = await test.subscribe(["withdraw:sent"]);
   await test.parts.circuitBreaker.settled();

@@ -8,8 +8,7 @@ const HOUR_MS = 3_600_000;
 describe("a wall clock that is set back by an hour", () => {
   it("delays no event that is published after it", async () => {
     await using test = await testPath();
-    await test.subscribe();
-    await test.start();
+    await test.open();
     await test.publish();
     await test.whenSent(1);
     await test.clock.step(-HOUR_MS);
@@ -21,12 +20,7 @@ describe("a wall clock that is set back by an hour", () => {
 
   it("neither loses a retry nor makes it before its wait is over", async () => {
     await using test = await testPath({ delivery: { holdMs: 0 } });
-    test.answers = [replied(500)];
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await test.clock.advance(0);
+    const id = await test.deliver(replied(500));
     await test.clock.step(-HOUR_MS);
     await test.clock.advance(4_000);
     expect(test.sent).toHaveLength(1);
@@ -40,8 +34,7 @@ describe("a wall clock that is set back while a replay reads", () => {
   it("delays it by nothing", async () => {
     await using test = await testPath({ retry: { attempts: 1 } });
     test.answers = [replied(500)];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(100);
@@ -68,7 +61,7 @@ describe("a wall clock that is set back during a rest", () => {
     ["of a breaker", replied(500), health],
   ] as const)("lengthens none %s", async (_whose, first, breaker) => {
     await using test = await testPath({ retry: { attempts: 1 }, health: breaker });
-    await test.publishRefused(first);
+    await test.deliver(first);
     await test.clock.step(-HOUR_MS);
     const id = await test.publish();
     await test.clock.advance(59_000);
@@ -88,8 +81,7 @@ describe("a wall clock that is set back while a result is stored", () => {
       await test.clock.step(-HOUR_MS);
       await settle(...args);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     await test.publish();
     await test.whenSent(1);
     await test.clock.advance(30_000);
@@ -103,11 +95,9 @@ describe("a wall clock that is set forwards by an hour", () => {
     async (holdMs) => {
       await using test = await testPath({ delivery: { holdMs } });
       test.otherwise = replied(500);
-      await test.subscribe();
-      await test.start();
+      await test.open();
       const ids = [await test.publish(), await test.publish()];
-      await test.whenSent(2);
-      await test.clock.advance(0);
+      await test.answered(2);
       await test.clock.step(HOUR_MS);
       await test.clock.advance(4_000);
       expect(test.sent).toHaveLength(2);
@@ -127,7 +117,7 @@ describe("a wall clock that is set while a retry waits in the queue", () => {
     "neither lengthens nor shortens its wait (%d ms)",
     async (ms) => {
       await using test = await testPath({ delivery: { holdMs: 0 } });
-      const id = await test.publishRefused(replied(503, { retryAfter: "60" }));
+      const id = await test.deliver(replied(503, { retryAfter: "60" }));
       await test.clock.step(ms);
       await test.clock.advance(59_000);
       expect(test.sent).toHaveLength(1);

@@ -165,8 +165,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     // Every wait goes back to the queue: the next attempt reads the record.
     const test = await relay({ metrics, delivery: { holdMs: 0 }, retry: { firstDelayMs: 60_000, factor: 1 } });
     test.otherwise = replied(500);
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const ids: string[] = [];
     for (let n = 0; n < 12; n++) ids.push(await test.publish("deposit:paid", { data: n }));
     await test.whenSent(12);
@@ -200,8 +199,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
   it.skipIf(missing)("a damaged record of an ended delivery makes no list fail", PATIENCE, async () => {
     const { relay, storage } = await begin();
     const test = await relay();
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const ids: string[] = [];
     for (let n = 0; n < 4; n++) ids.push(await test.publish("deposit:paid", { data: n }));
     await settled(test);
@@ -240,8 +238,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     if (again === undefined) return at.skip("what it knows of due lines ends with the process");
     const before = await relay({ delivery: { holdMs: 0 }, retry: { firstDelayMs: 60_000, factor: 1 } });
     before.otherwise = replied(500);
-    await before.subscribe();
-    await before.start();
+    await before.open();
     for (let n = 0; n < 10; n++) await before.publish("deposit:paid", { data: n });
     await before.whenSent(10);
     await expect.poll(async () => (await storage.range("delivery:")).length, PATIENCE).toBe(10);

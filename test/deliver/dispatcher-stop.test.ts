@@ -22,8 +22,7 @@ describe("a relay that stops", () => {
     await using test = await testPath();
     const { answer, aborted } = hanging();
     test.otherwise = answer;
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const eventId = await test.publish();
     await test.whenSent(1);
 
@@ -61,8 +60,7 @@ describe("a relay that stops", () => {
       signal.removeEventListener("abort", abort);
       return replied(200);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const eventId = await test.publish();
     await test.whenSent(1);
 

@@ -8,8 +8,7 @@ const QUICK = { attempts: 2, firstDelayMs: 10_000, factor: 1, maxDelayMs: 10_000
 
 async function failedOnce(count: number, test: TestPath): Promise<void> {
   test.otherwise = replied(500);
-  await test.subscribe();
-  await test.start();
+  await test.open();
   for (let i = 0; i < count; i++) await test.publish();
   await test.whenSent(count);
   // Until what came of the last ones is stored.
@@ -53,8 +52,7 @@ describe("waits", () => {
     await failedOnce(3, test);
     test.otherwise = replied(200);
     const id = await test.publish();
-    await test.whenSent(4);
-    await test.clock.advance(0);
+    await test.answered(4);
     expect(await test.status(id)).toBe("delivered");
     await test.clock.advance(11_100);
     await test.whenSent(7);

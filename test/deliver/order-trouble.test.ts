@@ -1,35 +1,23 @@
 // What could make an ordered subscription wait for ever: damage, settings that change, and crashes in between.
-import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
-import { DELIVERY, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
+import { describe, expect, it } from "vitest";
+import { DELIVERY, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
-import { replied, testPath, type TestPath } from "../support/path.ts";
+import * as ordered from "../support/ordered.ts";
+import { ACTOR, faults, ids, settle } from "../support/ordered.ts";
+import { replied, type TestPath } from "../support/path.ts";
 
-const ACTOR = { sub: "tester" };
 /** The relay looks for what nothing holds up any more this often. */
 const SWEEP_MS = 30_000;
 
-async function orderedPath(fields: Partial<SubscriptionFields> = {}): Promise<{
-  readonly test: TestPath;
-  readonly sub: string;
-}> {
-  const test = await testPath();
-  const url = "https://receiver.example/hook";
-  const given = { url, events: ["deposit:paid"], ordered: true, retry: { attempts: 1 }, ...fields };
-  const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
-  return { test, sub: subscription.id };
-}
-
-const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
-const ids = (test: TestPath): string[] => test.sent.map(({ headers }) => headers["webhook-id"] as string);
-
-async function publishAll(test: TestPath, count: number): Promise<string[]> {
-  const made: string[] = [];
-  for (let n = 0; n < count; n++) made.push(await test.publish("deposit:paid", { data: { n } }));
-  return made;
-}
+const orderedPath = (fields: Partial<SubscriptionFields> = {}) =>
+  ordered.orderedPath({ retry: { attempts: 1 }, ...fields });
+const publishAll = (test: TestPath, count: number): Promise<string[]> =>
+  ordered.publishAll(
+    test,
+    Array.from({ length: count }, (_, n) => ({ n })),
+  );
 
 /** Changes the last character of a row. */
 async function damage(test: TestPath, key: string): Promise<void> {
@@ -41,24 +29,13 @@ async function damage(test: TestPath, key: string): Promise<void> {
 const only = async (test: TestPath, prefix: string): Promise<string> =>
   (await test.storage.range(prefix, { limit: 1 }))[0]?.key ?? "nothing";
 
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"])
-    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
-      const fault = await CHECKS[prefix]?.(entry, test.storage);
-      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-    }
-  return found;
-}
-
 /** One has failed and holds up two others. */
 async function heldUp(): Promise<{ readonly test: TestPath; readonly sub: string; readonly made: readonly string[] }> {
   const { test, sub } = await orderedPath({ onFailed: "hold" });
   test.answers = [replied(500)];
   const made = await publishAll(test, 3);
   await test.start();
-  await test.whenSent(1);
-  await settle(test);
+  await test.answered(1);
   expect(await heldOfSubscription(test.storage, sub)).toHaveLength(1);
   return { test, sub, made };
 }
@@ -68,8 +45,7 @@ describe("what waits behind a held delivery goes on", () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
     await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -78,8 +54,7 @@ describe("what waits behind a held delivery goes on", () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
     await test.parts.subscriptions.update("key_1", sub, { ordered: false }, ACTOR);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -96,8 +71,7 @@ describe("what waits behind a held delivery goes on", () => {
     resolve();
     await settle(test);
     for (let n = 0; n < 3 && test.sent.length < 2; n++) await test.clock.advance(SWEEP_MS);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -123,8 +97,7 @@ describe("what waits behind a held delivery goes on", () => {
     await damage(test, HELD.key({ subscriptionId: sub, sequence: 0 }));
     expect((await heldOfSubscription(test.storage, sub))[0]?.row).toBeUndefined();
     await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -140,8 +113,7 @@ describe("a damaged row of an ordered subscription", () => {
     const second = await publishAll(test, 3);
     expect(await faults(test)).toEqual([]);
     await test.start();
-    await test.whenSent(6);
-    await settle(test);
+    await test.answered(6);
     expect(ids(test)).toEqual([...first, ...second]);
     expect(await countWaiting(test.storage)).toBe(0);
   });
@@ -152,11 +124,9 @@ describe("a damaged row of an ordered subscription", () => {
     const made = await publishAll(test, 2);
     await damage(test, SEQUENCE.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
     await test.start();
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     made.push(await test.publish());
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -166,14 +136,12 @@ describe("a damaged row of an ordered subscription", () => {
     await using _ = test;
     await test.start();
     await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await damage(test, PASSED.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
     expect(await countWaiting(test.storage)).toBe(0);
     test.answers = [replied(200)];
     await publishAll(test, 3);
-    await test.whenSent(4);
-    await settle(test);
+    await test.answered(4);
     expect(await faults(test)).toEqual([]);
     expect(await countWaiting(test.storage)).toBe(0);
   });
@@ -184,8 +152,7 @@ describe("a damaged row of an ordered subscription", () => {
     const made = await publishAll(test, 3);
     await damage(test, await only(test, "waiting:"));
     await test.start();
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual(made);
     expect(await faults(test)).toEqual([]);
   });
@@ -199,8 +166,7 @@ describe("a damaged row of an ordered subscription", () => {
     await damage(test, waits);
     await damage(test, DELIVERY.key({ subscriptionId: sub, ordinal }));
     await test.start();
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(ids(test)).toEqual([made[0], made[2]]);
     expect(await test.status(made[1] as string)).toBe("failed");
     expect(await faults(test)).toEqual([]);
@@ -234,8 +200,7 @@ describe("an ordered subscription that is deleted", () => {
     await using _ = test;
     await test.start();
     await publishAll(test, 3);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     await test.parts.subscriptions.remove("key_1", sub, ACTOR);
     // As an event does that was being accepted meanwhile.
     await test.storage.commit([

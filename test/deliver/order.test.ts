@@ -1,45 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
-import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { heldOfSubscription, skipHeld } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
-import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
-
-const ACTOR = { sub: "tester" };
-
-async function orderedPath(
-  fields: Partial<SubscriptionFields> = {},
-  options: PathOptions = {},
-): Promise<{ readonly test: TestPath; readonly sub: string }> {
-  const test = await testPath(options);
-  const url = "https://receiver.example/hook";
-  const given = { url, events: ["deposit:paid"], ordered: true, ...fields };
-  const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
-  return { test, sub: subscription.id };
-}
-
-const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
-
-/** The ids of what was sent, in order. */
-const ids = (test: TestPath): string[] => test.sent.map(({ headers }) => headers["webhook-id"] as string);
-
-const publishAll = async (test: TestPath, data: readonly unknown[]): Promise<string[]> => {
-  const made: string[] = [];
-  for (const one of data) made.push(await test.publish("deposit:paid", { data: one }));
-  return made;
-};
-
-/** Every row of the storage that does not agree with the others. */
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"]) {
-    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
-      const fault = await CHECKS[prefix]?.(entry, test.storage);
-      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-    }
-  }
-  return found;
-}
+import { ACTOR, faults, ids, orderedPath, publishAll, settle } from "../support/ordered.ts";
+import { replied, testPath } from "../support/path.ts";
 
 describe("an ordered subscription", () => {
   it("gets one delivery after another, in the order of acceptance", async () => {
@@ -60,8 +23,7 @@ describe("an ordered subscription", () => {
     expect(await countWaiting(test.storage, "key_1")).toBe(19);
     expect(await faults(test)).toEqual([]);
     await test.start();
-    await test.whenSent(20);
-    await settle(test);
+    await test.answered(20);
     expect(ids(test)).toEqual(made);
     expect(most).toBe(1);
     expect(await countWaiting(test.storage)).toBe(0);
@@ -74,12 +36,10 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500), replied(500)];
     await test.start();
     const [first, second] = await publishAll(test, [1, 2]);
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(await faults(test)).toEqual([]);
     await test.clock.advance(5_500);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(ids(test)).toEqual([first, first]);
     await test.clock.advance(22_000);
     await test.whenSent(4);
@@ -92,8 +52,7 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500)];
     const [first = "", second, third] = await publishAll(test, [1, 2, 3]);
     await test.start();
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual([first, second, third]);
     expect(await test.status(first)).toBe("failed");
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -108,8 +67,7 @@ describe("an ordered subscription", () => {
     expect(await test.parts.replay.event("key_1", first, { subscriptionId: sub })).toBe(1);
     expect(await faults(test)).toEqual([]);
     resolve();
-    await test.whenSent(6);
-    await settle(test);
+    await test.answered(6);
     expect(ids(test).slice(3)).toEqual([later[0], first, later[1]]);
     expect(await test.status(first)).toBe("delivered");
     expect(await faults(test)).toEqual([]);
@@ -121,8 +79,7 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500)];
     const [first = "", second] = await publishAll(test, [1, 2]);
     await test.start();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await test.clock.advance(10_000_000);
     const third = await test.publish();
     await settle(test);
@@ -133,8 +90,7 @@ describe("an ordered subscription", () => {
     if (held === undefined) throw new Error("nothing is held");
     expect(await skipHeld(test.storage, "key_1", held)).toBe(true);
     expect(await skipHeld(test.storage, "key_1", held)).toBe(false);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual([first, second, third]);
     expect(await test.status(first)).toBe("failed");
     expect(await faults(test)).toEqual([]);
@@ -146,11 +102,9 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500)];
     const [first = "", second] = await publishAll(test, [1, 2]);
     await test.start();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(await test.parts.replay.event("key_1", first)).toBe(1);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(ids(test)).toEqual([first, first, second]);
     expect(await heldOfSubscription(test.storage, sub)).toEqual([]);
     expect(await faults(test)).toEqual([]);
@@ -164,8 +118,7 @@ describe("an ordered subscription", () => {
     const data = Array.from({ length: 12 }, (_, n) => ({ account: accounts[n % 4], n }));
     const made = await publishAll(test, data);
     await test.start();
-    await test.whenSent(10);
-    await settle(test);
+    await test.answered(10);
     const of = (account: string): string[] => made.filter((_, n) => data[n]?.account === account);
     for (const account of ["b", "c", "d"])
       expect(ids(test).filter((id) => of(account).includes(id))).toEqual(of(account));
@@ -179,8 +132,7 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500)];
     const before = await publishAll(test, [1, 2, 3]);
     await test.start();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
     await settle(test);
     const during = await publishAll(test, [4, 5]);
@@ -208,8 +160,7 @@ describe("an ordered subscription", () => {
     for (let n = 0; n < 4; n++) await test.subscribe(["deposit:paid"], "key_1", `https://other-${n}.example/hook`);
     const made = await publishAll(test, [1, 2, 3]);
     await test.start();
-    await test.whenSent(15);
-    await settle(test);
+    await test.answered(15);
     const own = test.sent.filter(({ url }) => url === "https://receiver.example/hook");
     expect(own.map(({ headers }) => headers["webhook-id"])).toEqual(made);
     for (const id of made) expect(await test.status(id)).toBe("delivered");
@@ -223,8 +174,7 @@ describe("an ordered subscription", () => {
     test.answers = [replied(500)];
     const made = await publishAll(test, [1, 2, 3]);
     await test.start();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await test.parts.subscriptions.remove("key_1", sub, ACTOR);
     await test.clock.advance(60_000);
     expect(ids(test)).toEqual(made.slice(0, 1));

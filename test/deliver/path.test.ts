@@ -19,11 +19,7 @@ const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
 describe("a delivery", () => {
   it("is made once when the receiver takes it, signed, with its attempt on record", async () => {
     await using test = await testPath();
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    const id = await test.deliver();
     expect(await test.status(id)).toBe("delivered");
     expect(test.sent[0]?.headers).toMatchObject({
       "webhook-id": id,
@@ -37,17 +33,14 @@ describe("a delivery", () => {
   it("is tried five times with growing waits, then is failed, and never a sixth time", async () => {
     await using test = await testPath();
     test.otherwise = replied(500);
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     for (const [made, wait] of [5_500, 22_000, 88_000, 352_000].entries()) {
-      await test.whenSent(made + 1);
-      await settle(test);
+      await test.answered(made + 1);
       expect(await test.status(id)).toBe("pending");
       await test.clock.advance(wait);
     }
-    await test.whenSent(5);
-    await settle(test);
+    await test.answered(5);
     expect(await test.status(id)).toBe("failed");
     await test.clock.advance(10_000_000);
     expect(test.sent).toHaveLength(5);
@@ -59,15 +52,13 @@ describe("a delivery", () => {
   it("is retried after an error, and delivered when the receiver has recovered", async () => {
     await using test = await testPath();
     test.answers = [{ kind: "error", error: "connect", detail: "refused" }, replied(503)];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(5_500);
     await test.whenSent(2);
     await test.clock.advance(22_000);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(await test.status(id)).toBe("delivered");
     expect((await delivery(test, id))?.attempts).toMatchObject([
       { error: "connect" },
@@ -78,12 +69,7 @@ describe("a delivery", () => {
 
   it("waits as long as Retry-After asks, and so does everything else of that subscription", async () => {
     await using test = await testPath();
-    test.answers = [replied(429, { retryAfter: "120" })];
-    await test.subscribe();
-    await test.start();
-    await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.deliver(replied(429, { retryAfter: "120" }));
     await test.publish();
     await test.clock.advance(119_000);
     expect(test.sent).toHaveLength(1);
@@ -94,11 +80,9 @@ describe("a delivery", () => {
   it("ends at 410: the subscription is disabled, and replayable once it is enabled again", async () => {
     await using test = await testPath();
     test.answers = [replied(410)];
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "endpoint_gone" });
     expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({
       status: "disabled",
@@ -107,40 +91,30 @@ describe("a delivery", () => {
     await expect(test.parts.replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_REPLAYABLE" });
     await test.parts.subscriptions.update("key_1", sub, { status: "active" }, ACTOR);
     expect(await test.parts.replay.event("key_1", id)).toBe(1);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(await test.status(id)).toBe("delivered");
   });
 
   it("goes back unharmed and uncounted when the fault is ours", async () => {
     await using test = await testPath();
-    test.answers = [() => Promise.reject(new Error("we are broken"))];
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    const id = await test.deliver(() => Promise.reject(new Error("we are broken")));
     expect((await delivery(test, id))?.attempts).toEqual([]);
     await test.clock.advance(5_000);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect((await delivery(test, id))?.attempts).toMatchObject([{ number: 1, statusCode: 200 }]);
   });
 
   it("records an attempt once a fault of ours has come five times in a row, so that it ends like any other", async () => {
     await using test = await testPath({ retry: { attempts: 2 } });
     test.otherwise = () => Promise.reject(new Error("a secret cannot be opened"));
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     for (let made = 1; made <= 4; made++) {
-      await test.whenSent(made);
-      await settle(test);
+      await test.answered(made);
       expect((await delivery(test, id))?.attempts).toEqual([]);
       await test.clock.advance(5_000);
     }
-    await test.whenSent(5);
-    await settle(test);
+    await test.answered(5);
     const recorded = (await delivery(test, id))?.attempts;
     expect(recorded).toMatchObject([{ number: 1, error: "protocol" }]);
     expect(JSON.stringify(recorded)).not.toContain("secret");
@@ -154,8 +128,7 @@ describe("a delivery", () => {
     await using test = await testPath();
     const broken: Answer = () => Promise.reject(new Error("we are broken"));
     test.answers = [broken, broken, broken, broken, replied(500), broken, broken, broken, broken, replied(200)];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     for (let waited = 0; waited < 20; waited++) await test.clock.advance(5_000);
     await settle(test);
@@ -170,8 +143,7 @@ describe("a delivery", () => {
       if (failures-- > 0) throw new StorageError("full", "no space");
       await settleLease(...args);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(10_000);
@@ -187,8 +159,7 @@ describe("a delivery", () => {
       if (damaged) throw new StorageError("broken", "a page of the database is damaged");
       await settleLease(...args);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     for (let waited = 0; waited < 720; waited++) await test.clock.advance(5_000);
     const anHour = test.sent.length;
@@ -210,8 +181,7 @@ describe("a delivery", () => {
       await test.storage.commit(changes);
       throw new StorageError("uncertain", "it may have happened");
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     for (let made = 1; made <= 3; made++) {
       await test.whenSent(made);
@@ -226,16 +196,14 @@ describe("a delivery", () => {
     await using test = await testPath();
     const held = Promise.withResolvers<void>();
     test.answers = [() => held.promise.then(() => replied(500))];
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
     await test.parts.subscriptions.update("key_1", sub, { status: "active" }, ACTOR);
     expect(await test.parts.replay.event("key_1", id)).toBe(1);
     held.resolve();
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(test.sent[1]?.headers["X-Relay-Replay"]).toBe("1");
     expect(await test.status(id)).toBe("delivered");
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
@@ -243,19 +211,13 @@ describe("a delivery", () => {
 
   it("whose record could not be read gives its slot back", async () => {
     await using test = await testPath({ delivery: { perSubscription: 1, holdMs: 0 } });
-    test.answers = [replied(500)];
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    const id = await test.deliver(replied(500));
     const read = test.storage.getItem;
     test.storage.getItem = () => Promise.reject(new StorageError("unavailable", "not now"));
     await test.clock.advance(5_500);
     test.storage.getItem = read;
     await test.clock.advance(5_500);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(await test.status(id)).toBe("delivered");
   });
 
@@ -268,15 +230,13 @@ describe("a delivery", () => {
     await test.start();
     // It was well at first: one of which nothing is known has fewer attempts at once.
     await test.publish("bad");
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     test.otherwise = (request, signal) =>
       request.subscriptionId === bad ? hang(request, signal) : Promise.resolve(replied(200));
     for (let i = 0; i < 100; i++) await test.publish("bad");
     await test.whenSent(17);
     const good = await Promise.all(Array.from({ length: 50 }, () => test.publish("good")));
-    await test.whenSent(67);
-    await settle(test);
+    await test.answered(67);
     for (const id of good) expect(await test.status(id)).toBe("delivered");
     expect(test.sent.filter((request) => request.subscriptionId === bad)).toHaveLength(17);
   });
@@ -286,20 +246,17 @@ describe("after a crash", () => {
   it("a second relay on the same storage goes on where the first stopped, with the attempts that are left", async () => {
     await using first = await testPath();
     first.otherwise = replied(500);
-    await first.subscribe();
-    await first.start();
+    await first.open();
     const id = await first.publish();
     await first.whenSent(1);
     await first.clock.advance(5_500);
-    await first.whenSent(2);
-    await settle(first);
+    await first.answered(2);
     // Nothing of the first one is stopped in order: its queue and leases are simply gone.
     const second = await testPath({ clock: first.clock, storage: await reborn(first) });
     await using _ = second;
     await second.start();
     await second.clock.advance(22_000);
-    await second.whenSent(1);
-    await settle(second);
+    await second.answered(1);
     expect(second.sent[0]?.headers["X-Relay-Attempt"]).toBe("3");
     expect(await second.status(id)).toBe("delivered");
   });
@@ -317,16 +274,10 @@ async function reborn(test: TestPath): Promise<TestPath["storage"]> {
 describe("replay", () => {
   it("moves a failed delivery back to pending in a new cycle; earlier attempts stay listed", async () => {
     await using test = await testPath({ retry: { attempts: 1 } });
-    test.answers = [replied(500)];
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    const id = await test.deliver(replied(500));
     expect(await test.status(id)).toBe("failed");
     expect(await test.parts.replay.event("key_1", id)).toBe(1);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(test.sent[1]?.headers["X-Relay-Replay"]).toBe("1");
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
@@ -340,11 +291,7 @@ describe("replay", () => {
 
   it("asks for force when it was delivered, and for a known event and subscription", async () => {
     await using test = await testPath();
-    await test.subscribe();
-    await test.start();
-    const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    const id = await test.deliver();
     const replay = test.parts.replay;
     await expect(replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_REPLAYABLE" });
     await expect(replay.event("key_1", "evt_none")).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -358,8 +305,7 @@ describe("replay", () => {
 
   it("fills up a new subscriber that is named and whose names match", async () => {
     await using test = await testPath();
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     const late = await test.subscribe(["deposit:*"]);
@@ -368,8 +314,7 @@ describe("replay", () => {
       code: "NOT_REPLAYABLE",
     });
     expect(await test.parts.replay.event("key_1", id, { subscriptionId: late })).toBe(1);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     const found = await test.parts.history.event("key_1", id);
     expect(found?.deliveries.map((one) => one.delivery.status)).toEqual(["delivered", "delivered"]);
   });
@@ -377,12 +322,10 @@ describe("replay", () => {
   it("of all failed ones runs in order, due 1/perSecond apart, and counts first", async () => {
     await using test = await testPath({ retry: { attempts: 1 } });
     test.otherwise = replied(500);
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push(await test.publish());
-    await test.whenSent(5);
-    await settle(test);
+    await test.answered(5);
     test.otherwise = replied(200);
     const subscription = (await test.parts.subscriptionCache.get("key_1", sub))!;
     const replay = test.parts.replay;
@@ -408,11 +351,9 @@ describe("disable and delete", () => {
   it("a disabled subscription's pending deliveries read as failed, and enabling it again resumes nothing", async () => {
     await using test = await testPath();
     test.otherwise = replied(500);
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     const subscriptions = test.parts.subscriptions;
     await subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "subscription_disabled" });
@@ -428,8 +369,7 @@ describe("disable and delete", () => {
     test.otherwise = replied(200);
     expect(await test.parts.replay.event("key_1", id)).toBe(1);
     expect(await test.parts.replay.event("key_1", meanwhile)).toBe(1);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect([await test.status(id), await test.status(meanwhile)]).toEqual(["delivered", "delivered"]);
   });
 
@@ -443,8 +383,7 @@ describe("disable and delete", () => {
           reject(signal.reason as Error);
         });
       });
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     const id = await test.publish();
     await test.whenSent(1);
     await test.parts.subscriptions.remove("key_1", sub, ACTOR);
@@ -463,12 +402,10 @@ describe("the breaker", () => {
   it("pauses a subscription after failures in a row, lets one attempt through, and closes when it succeeds", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health });
     test.otherwise = replied(500);
-    await test.subscribe();
-    await test.start();
+    await test.open();
     for (let i = 1; i <= 3; i++) {
       await test.publish();
-      await test.whenSent(i);
-      await settle(test);
+      await test.answered(i);
     }
     for (let i = 0; i < 5; i++) await test.publish();
     await test.clock.advance(59_000);
@@ -484,14 +421,12 @@ describe("the breaker", () => {
       health: { ...health, breakerAfter: 1_000, disableAfterMs: 1_000_000 },
     });
     test.otherwise = replied(500);
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     await test.publish();
     await test.whenSent(1);
     await test.clock.advance(1_000_000);
     await test.publish();
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     await test.parts.circuitBreaker.settled();
     expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({
       status: "disabled",

@@ -1,21 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { createRecipients } from "../../core/records/recipients.ts";
 import { createPendingDeliveries } from "../../core/replay/pending.ts";
 import type { Problem } from "../../core/model/problem.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
-import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
+import { ACTOR, faults, ids, pathOf, settle } from "../support/ordered.ts";
+import { replied, type PathOptions, type TestPath } from "../support/path.ts";
 
-const ACTOR = { sub: "tester" };
 const HOUR = 3_600_000;
 
-async function open(fields: Partial<SubscriptionFields> = {}, options: PathOptions = {}) {
-  const test = await testPath({ retry: { firstDelayMs: HOUR, factor: 1 }, ...options });
-  const given = { url: "https://receiver.example/hook", events: ["deposit:paid"], ...fields };
-  const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
-  return { test, sub: subscription.id };
-}
-const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
+const open = (fields: Partial<SubscriptionFields> = {}, options: PathOptions = {}) =>
+  pathOf(fields, { retry: { firstDelayMs: HOUR, factor: 1 }, ...options });
 const tryNow = (test: TestPath, event: string, sub: string): Promise<void> =>
   test.parts.pending.tryNow("key_1", event, sub, []);
 const cancel = (test: TestPath, event: string, sub: string): Promise<void> =>
@@ -27,19 +21,6 @@ const code = (act: Promise<unknown>): Promise<string> =>
   );
 const delivery = async (test: TestPath, event: string) =>
   (await test.parts.history.event("key_1", event))?.deliveries[0]?.delivery;
-const ids = (test: TestPath): string[] => test.sent.map(({ headers }) => headers["webhook-id"] as string);
-
-/** Every row of the storage that does not agree with the others. */
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"])
-    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
-      const fault = await CHECKS[prefix]?.(entry, test.storage);
-      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-    }
-  return found;
-}
-
 describe("a pending delivery that is tried now", () => {
   it("gets its next attempt at once, which counts like any other", async () => {
     const { test, sub } = await open();
@@ -47,11 +28,9 @@ describe("a pending delivery that is tried now", () => {
     test.answers = [replied(500), replied(503)];
     await test.start();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await tryNow(test, id, sub);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     const { status, attempts, cycle, nextAttemptAt } = (await delivery(test, id)) ?? {};
     expect({ status, cycle, codes: attempts?.map(({ statusCode }) => statusCode) }).toEqual({
       status: "pending",
@@ -61,8 +40,7 @@ describe("a pending delivery that is tried now", () => {
     expect(nextAttemptAt).toBeGreaterThan(test.clock.now() + HOUR / 2);
     expect(await faults(test)).toEqual([]);
     await tryNow(test, id, sub);
-    await test.whenSent(3);
-    await settle(test);
+    await test.answered(3);
     expect(await test.status(id)).toBe("delivered");
     await test.clock.advance(3 * HOUR);
     expect(test.sent).toHaveLength(3);
@@ -82,8 +60,7 @@ describe("a pending delivery that is tried now", () => {
     for (const act of [tryNow, cancel]) expect(await code(act(test, id, sub))).toBe("DELIVERY_UNDER_WAY");
     expect(test.sent).toHaveLength(1);
     await test.clock.advance(30_000);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(await test.status(id)).toBe("delivered");
     for (const act of [tryNow, cancel]) expect(await code(act(test, id, sub))).toBe("NOT_PENDING");
   });
@@ -96,8 +73,7 @@ describe("a pending delivery that is tried now", () => {
     test.answers = [replied(500)];
     await test.start();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     test.otherwise = async () => {
       most = Math.max(most, ++open_);
       for (let i = 0; i < 5; i++) await new Promise((turned) => setImmediate(turned));
@@ -109,8 +85,7 @@ describe("a pending delivery that is tried now", () => {
       return await code(tryNow(test, id, sub));
     });
     await Promise.all(asked);
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     await test.clock.advance(2 * HOUR);
     expect({ most, sent: test.sent.length, status: await test.status(id) }).toEqual({
       most: 1,
@@ -164,8 +139,7 @@ describe("a pending delivery that is cancelled", () => {
     expect(await faults(test)).toEqual([]);
     expect(await code(test.parts.replay.event("key_1", id))).toBe("NOT_REPLAYABLE");
     expect(await test.parts.replay.event("key_1", id, { subscriptionId: sub })).toBe(1);
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(await test.status(id)).toBe("delivered");
     expect(await faults(test)).toEqual([]);
   });
@@ -176,8 +150,7 @@ describe("a pending delivery that is cancelled", () => {
     test.answers = [replied(500)];
     await test.start();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     await cancel(test, id, sub);
     expect((await delivery(test, id))?.attempts).toHaveLength(1);
     const subscription = await test.parts.subscriptionCache.get("key_1", sub);
@@ -214,13 +187,11 @@ describe("a delivery that goes in order", () => {
       await cancel(test, first, sub);
       expect(await faults(test)).toEqual([]);
       await test.start();
-      await test.whenSent(1);
-      await settle(test);
+      await test.answered(1);
       expect(ids(test)).toEqual([third]);
       expect(await faults(test)).toEqual([]);
       await test.parts.replay.event("key_1", first, { subscriptionId: sub });
-      await test.whenSent(2);
-      await settle(test);
+      await test.answered(2);
       expect(ids(test)).toEqual([third, first]);
       expect(await faults(test)).toEqual([]);
     },

@@ -11,8 +11,7 @@ async function rested(more: Parameters<typeof testPath>[0] = {}) {
   const one = await testPath({ ...more, clock, storage });
   const other = await testPath({ ...more, clock, storage: two });
   for (const { parts } of [one, other]) parts.cluster.listen();
-  const sub = await one.subscribe();
-  await one.start();
+  const sub = await one.open();
   one.answers = [replied(503, { retryAfter: "600" })];
   const event = await one.publish();
   await one.whenSent(1);

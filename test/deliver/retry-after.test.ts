@@ -24,8 +24,7 @@ describe("a subscription whose receiver asks for rest", () => {
   it("sends no retry that was held already", async () => {
     await using test = await testPath();
     test.answers = [replied(500), replied(503, { retryAfter: "600" })];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const held = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(1_000);
@@ -34,8 +33,7 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.clock.advance(599_000);
     expect(test.sent).toHaveLength(2);
     await test.clock.advance(3_000);
-    await test.whenSent(4);
-    await test.clock.advance(0);
+    await test.answered(4);
     expect([await test.status(held), await test.status(asked)]).toEqual(["delivered", "delivered"]);
   });
 
@@ -49,8 +47,7 @@ describe("a subscription whose receiver asks for rest", () => {
       return pause(...args);
     };
     test.answers = [replied(503, { retryAfter: "20" })];
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const asked = await test.publish();
     await test.whenSent(1);
     await test.clock.advance(1_000);
@@ -59,8 +56,7 @@ describe("a subscription whose receiver asks for rest", () => {
     expect(failed).toBeGreaterThan(0);
     expect(test.sent).toHaveLength(1);
     await test.clock.advance(5_000);
-    await test.whenSent(3);
-    await test.clock.advance(0);
+    await test.answered(3);
     expect([await test.status(asked), await test.status(after)]).toEqual(["delivered", "delivered"]);
   });
 
@@ -117,11 +113,9 @@ describe("a subscription whose receiver asks for rest", () => {
   it("is sent to at once when it is enabled again", async () => {
     await using test = await testPath();
     test.answers = [replied(503, { retryAfter: "600" })];
-    const sub = await test.subscribe();
-    await test.start();
+    const sub = await test.open();
     await test.publish();
-    await test.whenSent(1);
-    await test.clock.advance(0);
+    await test.answered(1);
     for (const status of ["disabled", "active"] as const)
       await test.parts.subscriptions.update("key_1", sub, { status }, { sub: "tester" });
     await test.publish();

@@ -9,8 +9,7 @@ describe("a subscription whose retry policy lists its waits", () => {
   it("is tried after each of them, over three days, and no more", async () => {
     await using test = await testPath({ retry: scheduleOf([60_000, HOUR, 24 * HOUR, 46 * HOUR]) as never });
     test.otherwise = replied(500);
-    await test.subscribe();
-    await test.start();
+    await test.open();
     const began = test.clock.now();
     const id = await test.publish();
     await test.whenSent(1);

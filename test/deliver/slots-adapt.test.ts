@@ -300,8 +300,7 @@ describe("a receiver that answers well", () => {
       await test.clock.sleep(test.clock.now() + ms, signal);
       return replied(200);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     for (let step = 0; step < 400; step++) {
       for (let n = 0; n < 6; n++) {
         const id = `${step}:${n}`;

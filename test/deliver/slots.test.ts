@@ -159,8 +159,7 @@ describe("requests in flight", () => {
   it("does not wait for the disk, but goes no further ahead of it than its slots", async () => {
     await using test = await testPath({ delivery: { perSubscription: 2 } });
     const stored = holdSettles(test.storage);
-    await test.subscribe();
-    await test.start();
+    await test.open();
     for (let i = 0; i < 10; i++) await test.publish();
     await test.whenSent(4);
     await test.clock.advance(100);
@@ -181,8 +180,7 @@ describe("requests in flight", () => {
       now--;
       return replied(200);
     };
-    await test.subscribe();
-    await test.start();
+    await test.open();
     for (let i = 0; i < 40; i++) await test.publish();
     await test.whenSent(40);
     expect(most).toBe(3);

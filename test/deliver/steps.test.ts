@@ -11,12 +11,10 @@ it.each<[string, PathOptions, Reply]>([
 ])("nothing more is sent while %s is being stored", async (_, options, reply) => {
   await using test = await testPath({ ...options, retry: { attempts: 1 } });
   test.answers = [reply];
-  await test.subscribe();
-  await test.start();
+  await test.open();
   const { letGo } = holdSettles(test.storage);
   await test.publish();
-  await test.whenSent(1);
-  await test.clock.advance(0);
+  await test.answered(1);
   const next = await test.publish();
   await test.clock.advance(0);
   const sent = test.sent.length;
@@ -29,8 +27,7 @@ it("an attempt under way when its subscription is disabled ends as its answer sa
   await using test = await testPath();
   const answer = Promise.withResolvers<Reply>();
   test.answers = [() => answer.promise];
-  const sub = await test.subscribe();
-  await test.start();
+  const sub = await test.open();
   const id = await test.publish();
   await test.whenSent(1);
   await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, { sub: "t" });

@@ -69,8 +69,7 @@ describe("a delivery with a transform", () => {
     const made = await withTransform(({ type, data }) => ({ text: `${type} ${data.n}` }));
     await using test = made.test;
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(bodies(test)).toEqual([{ text: "deposit:paid 1" }]);
     const [{ headers, body } = { headers: {} as Record<string, string>, body: new Uint8Array() }] = test.sent;
     const hex = createHmac("sha256", made.secret).update(body).digest("hex");
@@ -116,12 +115,10 @@ describe("a delivery with a transform", () => {
     const id = await test.publish();
     await settle(test);
     await test.clock.advance(5_500);
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(await test.status(id)).toBe("delivered");
     await test.parts.replay.event("key_1", id, { force: true });
-    await test.whenSent(2);
-    await settle(test);
+    await test.answered(2);
     expect(bodies(test)).toEqual([{ calls: 2 }, { calls: 3 }]);
   });
 
@@ -135,8 +132,7 @@ describe("a delivery with a transform", () => {
     expect(await test.storage.queue.depth()).toMatchObject({ leased: 0 });
     busy = false;
     await test.clock.advance(3_000);
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(await attempts(test, id)).toMatchObject([{ number: 1, statusCode: 200 }]);
   });
 
@@ -163,8 +159,7 @@ describe("a delivery with a transform", () => {
     await using test = made.test;
     await test.parts.subscriptions.update("key_1", made.subscriptionId, { transform: null }, ACTOR);
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     expect(bodies(test)).toMatchObject([{ id, data: { n: 1 } }]);
     expect((await attempts(test, id))[0]).not.toHaveProperty("transform");
   });
@@ -182,8 +177,7 @@ describe("a delivery with a transform", () => {
     await test.storage.commit([{ op: "put", key, value }]);
     await test.start();
     const id = await test.publish();
-    await test.whenSent(1);
-    await settle(test);
+    await test.answered(1);
     const found = await test.parts.history.event("key_1", id);
     const made = found?.deliveries.map(({ attempts: [attempt] }) => attempt?.detail ?? attempt?.statusCode);
     expect(made?.toSorted()).toEqual([200, "gone is not in the config any more"].toSorted());

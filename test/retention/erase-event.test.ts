@@ -66,7 +66,7 @@ describe("erasing an event", () => {
 
   it("leaves nothing of one that failed and was replayed", async () => {
     await using test = await testPath({ retry: { attempts: 1 } });
-    const id = await test.publishRefused(replied(500));
+    const id = await test.deliver(replied(500));
     expect(await test.status(id)).toBe("failed");
     await test.parts.replay.event("key_1", id);
     test.answers = [replied(500)];
@@ -82,7 +82,7 @@ describe("erasing an event", () => {
 
   it("never makes the attempt that a pending delivery waits for", async () => {
     await using test = await testPath();
-    const id = await test.publishRefused(replied(500));
+    const id = await test.deliver(replied(500));
     expect(await test.status(id)).toBe("pending");
     await erase(test, id);
     await test.clock.advance(DAY);

@@ -51,10 +51,14 @@ export interface TestPath extends AsyncDisposable {
   otherwise: Answer;
   /** Resolves when at least `count` requests were sent. */
   whenSent(count: number): Promise<void>;
+  /** The same once what came of them is stored, without moving time. */
+  answered(count: number): Promise<void>;
   subscribe(events?: readonly string[], keyId?: string, url?: string): Promise<string>;
+  /** Subscribes and starts. */
+  open(): Promise<string>;
   publish(type?: string, more?: Record<string, unknown>): Promise<string>;
   /** Subscribes, starts, publishes one event, and resolves when the answer to its first attempt is stored. */
-  publishRefused(answer: Reply): Promise<string>;
+  deliver(...answers: readonly Answer[]): Promise<string>;
   status(eventId: string): Promise<EventStatus>;
   start(): Promise<void>;
 }
@@ -123,13 +127,20 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       const [accepted] = await parts.publisher.accept({ publications: [{ text, path: "" }], source: "test" });
       return accepted?.id as string;
     },
-    async publishRefused(answer) {
-      test.answers = [answer];
-      await test.subscribe();
-      await test.start();
-      const id = await test.publish();
-      await test.whenSent(1);
+    async answered(count) {
+      await test.whenSent(count);
       await clock.advance(0);
+    },
+    async open() {
+      const sub = await test.subscribe();
+      await test.start();
+      return sub;
+    },
+    async deliver(...answers) {
+      test.answers.push(...answers);
+      await test.open();
+      const id = await test.publish();
+      await test.answered(1);
       return id;
     },
     async status(eventId) {
