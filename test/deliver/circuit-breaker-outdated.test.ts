@@ -118,8 +118,7 @@ it("a receiver that is well for another node is not disabled by the one that see
   await deliver(other, 200);
   await other.parts.dispatcher.stop(0);
   await test.clock.advance(4 * DAY_MS);
-  const sub = await test.parts.subscriptionCache.get("key_1", id);
-  if (sub === undefined) throw new Error("no subscription");
+  const sub = await test.subscription(id);
   const attempt = { cycle: 0, number: 1, startedAt: test.clock.now(), durationMs: 1, statusCode: 500 };
   test.parts.circuitBreaker.attempted(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
   await test.parts.circuitBreaker.settled();

@@ -1,79 +1,21 @@
 // A damaged record is never sent, ends with a reason, is counted and listed, and stops nothing else: on every storage.
 import fc from "fast-check";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { DELIVERY, EVENT, FAILED } from "../../core/model/schema.ts";
-import type { Metrics } from "../../core/ports/plugin.ts";
-import type { Storage } from "../../core/ports/storage.ts";
-import { testClock } from "../support/clock.ts";
-import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
+import { flipped, PATIENCE, put, settled, stageOf, watching } from "../support/damage.ts";
+import { replied, type TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
 
-const PATIENCE = { timeout: 240_000 };
-
-function counting(): { readonly metrics: Metrics; readonly count: (name: string) => number } {
-  const counts = new Map<string, number>();
-  const metrics: Metrics = {
-    count(name, labels = {}) {
-      const series = [name, ...Object.values(labels)].join(" ");
-      counts.set(series, (counts.get(series) ?? 0) + 1);
-    },
-    gauge() {},
-    observe() {},
-  };
-  return { metrics, count: (name) => counts.get(name) ?? 0 };
-}
-
-/** The text with one bit flipped, as what stores bytes gives it back. */
-function flipped(text: string, bit: number): string {
-  const bytes = Buffer.from(text, "utf8");
-  const at = bit % (bytes.length * 8);
-  bytes[at >> 3] = (bytes[at >> 3] as number) ^ (1 << (at & 7));
-  return bytes.toString("utf8");
-}
-
-const put = (storage: Storage, key: string, value: string) => storage.commit([{ op: "put", key, value }]);
 const ordinalIn = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 const sentIds = (test: TestPath): string[] => test.sent.map(({ headers }) => String(headers["webhook-id"]));
 /** Bits to flip, other ones in each run. */
 const bits = (count: number): number[] => fc.sample(fc.nat(1_000_000), count);
 
-/** Until nothing is due or under way, moving the clock as far as it takes. */
-async function settled(test: TestPath): Promise<void> {
-  await expect
-    .poll(async () => {
-      await test.clock.advance(20_000);
-      return (await test.storage.range("due:")).length + test.parts.dispatcher.underWay();
-    }, PATIENCE)
-    .toBe(0);
-}
-
-describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
-  const ends: (() => Promise<unknown>)[] = [];
-  afterEach(async () => {
-    for (const end of ends.splice(0).toReversed()) await end();
-  });
-  afterAll(close);
-
-  async function begin() {
-    const clock = testClock();
-    const { storage, reopen } = await open(clock);
-    let current = storage;
-    ends.push(async () => current.dispose());
-    const relay = async (options: PathOptions = {}): Promise<TestPath> => {
-      const test = await testPath({ clock, storage: current, retry: { firstDelayMs: 10, factor: 1 }, ...options });
-      ends.push(async () => test[Symbol.asyncDispose]());
-      return test;
-    };
-    const again =
-      reopen &&
-      (async () => {
-        current = await reopen();
-        return current;
-      });
-    return { clock, relay, again, storage };
-  }
+describe.each(everyStorage())("on $name", (any) => {
+  const { missing } = any;
+  const begin = stageOf(any);
 
   it.skipIf(missing)(
     "an event whose record has a flipped bit is not sent, and its neighbours are",
@@ -92,7 +34,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
         await put(storage, key, text);
       }
       // Another process: it holds no event in memory.
-      const { metrics, count } = counting();
+      const { metrics, count } = watching();
       const test = await relay({ metrics });
       await test.start();
       await settled(test);
@@ -101,9 +43,9 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(sentIds(test).toSorted()).toEqual(healthy.toSorted());
       expect(count("records_damaged event")).toBe(10);
       expect(count("deliveries damaged")).toBe(10);
-      const subscription = await test.parts.subscriptionCache.get("key_1", sub);
+      const subscription = await test.subscription(sub);
       const { items } = await test.parts.history.deliveries(
-        subscription as NonNullable<typeof subscription>,
+        subscription,
         "failed",
         { limit: 200 },
       );
@@ -125,7 +67,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       await expect(test.parts.replay.event("key_1", ids[1] as string)).rejects.toMatchObject({
         code: "NOT_REPLAYABLE",
       });
-      const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
+      const bulk = { subscription, limit: 100, perSecond: 1_000 };
       expect(await test.parts.replay.failed(bulk)).toMatchObject({ matched: 10, replayed: 0 });
       // …until they are as they were.
       for (const [key, value] of good) await put(storage, key, value);
@@ -148,7 +90,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       { op: "put", key: rows[1]?.key ?? "", value: rows[0]?.value ?? "" },
       { op: "delete", key: rows[2]?.key ?? "" },
     ]);
-    const { metrics, count } = counting();
+    const { metrics, count } = watching();
     const test = await relay({ metrics });
     await test.start();
     await settled(test);
@@ -161,7 +103,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
 
   it.skipIf(missing)("a delivery whose record has a flipped bit fails, and a replay sends it", PATIENCE, async () => {
     const { relay, storage } = await begin();
-    const { metrics, count } = counting();
+    const { metrics, count } = watching();
     // Every wait goes back to the queue: the next attempt reads the record.
     const test = await relay({ metrics, delivery: { holdMs: 0 }, retry: { firstDelayMs: 60_000, factor: 1 } });
     test.otherwise = replied(500);
@@ -189,8 +131,8 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(test.sent).toHaveLength(18);
     expect(count("records_damaged delivery")).toBe(6);
     expect((await verifyStorage(storage)).faults).toEqual([]);
-    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
-    const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
+    const subscription = await test.subscription(sub);
+    const bulk = { subscription, limit: 100, perSecond: 1_000 };
     expect(await test.parts.replay.failed(bulk)).toMatchObject({ replayed: 6 });
     await settled(test);
     expect(test.sent).toHaveLength(24);
@@ -210,8 +152,8 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       await put(storage, row?.key ?? "", flipped(row?.value ?? "", bits(1)[0] as number));
     }
     const history = test.parts.history;
-    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
-    const { items } = await history.deliveries(subscription as NonNullable<typeof subscription>, undefined, {
+    const subscription = await test.subscription(sub);
+    const { items } = await history.deliveries(subscription, undefined, {
       limit: 9,
     });
     expect(items.map(({ delivery }) => [delivery.eventId, delivery.reason ?? delivery.status])).toEqual([
@@ -252,7 +194,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       if (key !== spared) await put(storage, key, flipped(value, bits(1)[0] as number));
     await before.parts.sweeper.stop();
 
-    const { metrics, count } = counting();
+    const { metrics, count } = watching();
     await again();
     const test = await relay({ metrics });
     await test.start();
@@ -324,7 +266,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
         reads++;
         return Promise.reject(new StorageError("broken", "a page of the file is damaged"));
       };
-      const { metrics, count } = counting();
+      const { metrics, count } = watching();
       const test = await relay({ metrics });
       await test.start();
       await settled(test);

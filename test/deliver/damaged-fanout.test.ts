@@ -1,16 +1,15 @@
 // A damaged line of a fan-out: what is written is not sent again, and what is not written yet is not lost.
 import fc from "fast-check";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { DELIVERY, EVENT, FANOUT_LINES, isFanoutQueue } from "../../core/model/schema.ts";
-import type { Metrics } from "../../core/ports/plugin.ts";
-import { nullMetrics } from "../../core/runtime/observability/index.ts";
-import { testClock } from "../support/clock.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import type { TestClock } from "../support/clock.ts";
+import { flipped, PATIENCE, settled, stageOf, watching } from "../support/damage.ts";
 import type { TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
 import * as wide from "../support/wide.ts";
 
-const PATIENCE = { timeout: 60_000 };
 const WRITTEN = 10;
 
 /** What becomes of a line that says `key_1 13 0 10 0`: 13 are left to write, 10 are written. */
@@ -19,54 +18,25 @@ const DAMAGES: readonly ((text: string) => string)[] = [
   (text) => text.replace(" 10 ", " 11 "),
   (text) => text.replace(" 10 ", " 50 "),
   (text) => text.replace(" 13 ", " 12 "),
-  (text) => {
-    const bytes = Buffer.from(text, "utf8");
-    const [bit = 0] = fc.sample(fc.nat(bytes.length * 8 - 1), 1);
-    bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
-    return bytes.toString("utf8");
-  },
+  (text) => flipped(text, fc.sample(fc.nat(1_000_000), 1)[0] as number),
 ];
 
 const ofEach = ({ sent }: TestPath): string[] =>
   sent.map(({ headers, subscriptionId }) => `${String(headers["webhook-id"])} ${subscriptionId}`);
 
-/** Counts damaged records by kind. */
-function damageCounter() {
-  const counted: Record<string, number> = {};
-  const metrics: Metrics = {
-    ...nullMetrics,
-    count(name, labels = {}) {
-      const { kind = "" } = labels;
-      if (name === "records_damaged") counted[kind] = (counted[kind] ?? 0) + 1;
-    },
-  };
-  return { counted, metrics };
-}
-
-describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
-  const ends: (() => Promise<unknown>)[] = [];
-  afterEach(async () => {
-    for (const end of ends.splice(0).toReversed()) await end();
-  });
-  afterAll(close);
+describe.each(everyStorage())("on $name", (any) => {
+  const { missing } = any;
+  const begin = stageOf(any, (options) => wide.widePath(options?.clock as TestClock, options?.storage as Storage, options));
 
   /**
    * Publishes to 23 subscriptions and stops the relay when ten deliveries of each event are written and made.
    * @returns `undefined` where what it knows of due lines ends with the process
    */
   async function interrupted(count: number) {
-    const clock = testClock();
-    const { storage, reopen } = await open(clock);
-    let current = storage;
-    ends.push(async () => current.dispose());
-    if (reopen === undefined) return undefined;
-    const { counted, metrics } = damageCounter();
-    const relay = async (): Promise<TestPath> => {
-      const test = await wide.widePath(clock, current, { metrics });
-      ends.push(async () => test[Symbol.asyncDispose]());
-      return test;
-    };
-    const before = await relay();
+    const { relay, again, storage } = await begin();
+    if (again === undefined) return undefined;
+    const { metrics, count: counted } = watching();
+    const before = await relay({ metrics, retry: { attempts: 1 } });
     const ids = await wide.subscribers(before, 23);
     const settle = storage.queue.settle.bind(storage.queue);
     storage.queue.settle = async (lease, ...rest) => {
@@ -85,14 +55,10 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(lines.map(({ value }) => value)).toEqual(events.map(() => "key_1 13 0 10 0"));
     /** Starts the relay again on what is stored, and lets it work until nothing is due. */
     const goOn = async (): Promise<TestPath> => {
-      current = await reopen();
-      const after = await relay();
+      await again();
+      const after = await relay({ metrics, retry: { attempts: 1 } });
       await after.start();
-      const left = async (): Promise<number> => {
-        await clock.advance(20_000);
-        return (await current.range("due:")).length + after.parts.dispatcher.underWay();
-      };
-      await expect.poll(left, PATIENCE).toBe(0);
+      await settled(after);
       return after;
     };
     return { before, storage, ids, events, lines, counted, goOn };
@@ -110,7 +76,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(await wide.outcomes(after, id), texts.join(", ")).toEqual(wide.everyOne(ids, "delivered"));
     const everyOnce = events.flatMap(({ id }) => ids.map((sub) => `${id} ${sub}`));
     expect([...ofEach(before), ...ofEach(after)].toSorted(), texts.join(", ")).toEqual(everyOnce.toSorted());
-    expect(counted["due"]).toBeGreaterThanOrEqual(DAMAGES.length - 1);
+    expect(counted("records_damaged due")).toBeGreaterThanOrEqual(DAMAGES.length - 1);
     expect(await wide.faults(after.storage)).toEqual([]);
   });
 
@@ -135,6 +101,6 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const sent = [...ofEach(before), ...ofEach(after)];
     expect(sent).toHaveLength(WRITTEN + ids.length);
     expect(new Set(sent).size).toBe(sent.length);
-    expect(counted).toEqual({ due: 2, event: ids.length - WRITTEN });
+    expect([counted("records_damaged due"), counted("records_damaged event")]).toEqual([2, ids.length - WRITTEN]);
   });
 });

@@ -48,8 +48,7 @@ it("those that were never tried end as damaged, and are sent by a replay of thei
   expect(failed.map(({ key }) => key.split(":")[1])).toEqual(ids);
   expect(new Set(failed.map(({ value }) => FAILED.orThrow(value).reason))).toEqual(new Set(["record_damaged"]));
   expect(await test.storage.range("due:")).toEqual([]);
-  const subscription = await test.parts.subscriptionCache.get("key_1", ids[0] ?? "");
-  if (subscription === undefined) throw new Error("it is not there");
+  const subscription = await test.subscription(ids[0] ?? "");
   expect((await test.parts.replay.failed({ subscription, limit: 10, perSecond: 10 })).replayed).toBe(1);
   await test.clock.advance(1_000);
   expect(test.sent.map(({ subscriptionId }) => subscriptionId)).toEqual([ids[0]]);

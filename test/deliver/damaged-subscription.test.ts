@@ -1,52 +1,19 @@
 // A damaged subscription gets nothing, is counted and named once, and stops nothing else: on every storage.
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { problemOf } from "../../core/api/http/reply.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
-import type { Log, Metrics } from "../../core/ports/plugin.ts";
-import type { Storage } from "../../core/ports/storage.ts";
 import type { Driver } from "unstorage";
 import memoryDriver from "unstorage/drivers/memory";
 import { unstorage } from "../../plugins/storage/unstorage.ts";
 import { itemKey } from "../../plugins/storage/unstorage/items.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { testPath, type PathOptions, type TestPath } from "../support/path.ts";
+import { PATIENCE, put, settled, stageOf, watching } from "../support/damage.ts";
+import { testPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
 
-const PATIENCE = { timeout: 240_000 };
 const ACTOR = { sub: "tester" };
-
-function watching() {
-  const counts = new Map<string, number>();
-  const lines: { readonly message: string; readonly key: unknown }[] = [];
-  const metrics: Metrics = {
-    count(name, labels = {}) {
-      const series = [name, ...Object.values(labels)].join(" ");
-      counts.set(series, (counts.get(series) ?? 0) + 1);
-    },
-    gauge() {},
-    observe() {},
-  };
-  const log: Log = {
-    debug() {},
-    info() {},
-    warn() {},
-    error: (message, fields) => void lines.push({ message, key: fields?.["key"] }),
-  };
-  return { metrics, log, lines, count: (name: string) => counts.get(name) ?? 0 };
-}
-
-const put = (storage: Storage, key: string, value: string) => storage.commit([{ op: "put", key, value }]);
-
-async function settled(test: TestPath): Promise<void> {
-  await expect
-    .poll(async () => {
-      await test.clock.advance(20_000);
-      return (await test.storage.range("due:")).length + test.parts.dispatcher.underWay();
-    }, PATIENCE)
-    .toBe(0);
-}
 
 const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
   ["has another letter in its URL", (text) => text.replace("receiver.example", "receiver.exbmple")],
@@ -57,24 +24,9 @@ const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
   ["is empty", () => ""],
 ];
 
-describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
-  const ends: (() => Promise<unknown>)[] = [];
-  afterEach(async () => {
-    for (const end of ends.splice(0).toReversed()) await end();
-  });
-  afterAll(close);
-
-  async function begin() {
-    const clock = testClock();
-    const { storage } = await open(clock);
-    ends.push(async () => storage.dispose());
-    const relay = async (options: PathOptions = {}): Promise<TestPath> => {
-      const test = await testPath({ clock, storage, retry: { firstDelayMs: 10, factor: 1 }, ...options });
-      ends.push(async () => test[Symbol.asyncDispose]());
-      return test;
-    };
-    return { relay, storage };
-  }
+describe.each(everyStorage())("on $name", (any) => {
+  const { missing } = any;
+  const begin = stageOf(any);
 
   it.skipIf(missing).each(DAMAGES)("a record that %s stops no other", PATIENCE, async (_, damage) => {
     const { relay, storage } = await begin();
@@ -145,8 +97,8 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     await test.start();
     await settled(test);
     expect(test.sent).toHaveLength(5);
-    const sub = await test.parts.subscriptionCache.get("key_1", ids[2] as string);
-    const { items } = await test.parts.history.deliveries(sub as NonNullable<typeof sub>, "failed", { limit: 9 });
+    const sub = await test.subscription(ids[2] as string);
+    const { items } = await test.parts.history.deliveries(sub, "failed", { limit: 9 });
     expect(items).toMatchObject([{ delivery: { reason: "record_damaged" } }]);
   });
 

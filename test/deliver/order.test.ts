@@ -139,8 +139,7 @@ describe("an ordered subscription", () => {
     for (const id of [...before, ...during]) expect(await test.status(id)).toBe("failed");
     expect(await countWaiting(test.storage)).toBe(0);
     await test.parts.subscriptions.update("key_1", sub, { status: "active" }, ACTOR);
-    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
-    if (subscription === undefined) throw new Error("no subscription");
+    const subscription = await test.subscription(sub);
     expect(ids(test)).toHaveLength(1);
     const done = await test.parts.replay.failed({ subscription, limit: 100, perSecond: 1_000 });
     expect(done.replayed).toBe(5);

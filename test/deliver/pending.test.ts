@@ -153,9 +153,9 @@ describe("a pending delivery that is cancelled", () => {
     await test.answered(1);
     await cancel(test, id, sub);
     expect((await delivery(test, id))?.attempts).toHaveLength(1);
-    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
+    const subscription = await test.subscription(sub);
     const { matched } = await test.parts.replay.failed({
-      subscription: subscription as NonNullable<typeof subscription>,
+      subscription,
       limit: 10,
       perSecond: 10,
     });

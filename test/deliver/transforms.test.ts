@@ -190,8 +190,8 @@ describe("the test event of a subscription with a transform", () => {
   it("is transformed too", async () => {
     const made = await withTransform(({ type }) => ({ text: type }));
     await using test = made.test;
-    const subscription = await test.parts.subscriptionCache.get("key_1", made.subscriptionId);
-    const { attempt } = await test.parts.testEvent.send(subscription as never, NEVER);
+    const subscription = await test.subscription(made.subscriptionId);
+    const { attempt } = await test.parts.testEvent.send(subscription, NEVER);
     expect(bodies(test)).toEqual([{ text: "relay:ping" }]);
     expect(attempt).toMatchObject({ statusCode: 200, transform: "slack" });
   });
@@ -201,8 +201,8 @@ describe("the test event of a subscription with a transform", () => {
       throw new TypeError("data.amount is missing");
     });
     await using test = made.test;
-    const subscription = await test.parts.subscriptionCache.get("key_1", made.subscriptionId);
-    const { attempt } = await test.parts.testEvent.send(subscription as never, NEVER);
+    const subscription = await test.subscription(made.subscriptionId);
+    const { attempt } = await test.parts.testEvent.send(subscription, NEVER);
     expect(test.sent).toEqual([]);
     expect(attempt).toMatchObject({ error: "transform", detail: "slack TypeError: data.amount is missing" });
   });
@@ -211,8 +211,8 @@ describe("the test event of a subscription with a transform", () => {
     const made = await withTransform(() => 60_000);
     await using test = made.test;
     test.otherwise = replied(200);
-    const subscription = await test.parts.subscriptionCache.get("key_1", made.subscriptionId);
-    const sent = test.parts.testEvent.send(subscription as never, NEVER);
+    const subscription = await test.subscription(made.subscriptionId);
+    const sent = test.parts.testEvent.send(subscription, NEVER);
     for (let i = 0; i < 6; i++) await test.clock.advance(1_000);
     expect((await sent).attempt).toMatchObject({ error: "transform" });
     expect((await sent).attempt.detail).toContain("slack cannot be run now");

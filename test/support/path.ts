@@ -2,6 +2,7 @@
 import { FANOUT_BOUNDS, type FanoutBounds } from "../../core/publish/write-event.ts";
 import type { EventStatus } from "../../core/model/delivery.ts";
 import type { Log, Metrics, Plugin } from "../../core/ports/plugin.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
@@ -59,6 +60,8 @@ export interface TestPath extends AsyncDisposable {
   publish(type?: string, more?: Record<string, unknown>): Promise<string>;
   /** Subscribes, starts, publishes one event, and resolves when the answer to its first attempt is stored. */
   deliver(...answers: readonly Answer[]): Promise<string>;
+  /** Returns a subscription of `key_1` that there must be. */
+  subscription(id: string): Promise<Subscription>;
   status(eventId: string): Promise<EventStatus>;
   start(): Promise<void>;
 }
@@ -142,6 +145,11 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       const id = await test.publish();
       await test.answered(1);
       return id;
+    },
+    async subscription(id) {
+      const found = await parts.subscriptionCache.get("key_1", id);
+      if (found === undefined) throw new Error(`there is no subscription ${id}`);
+      return found;
     },
     async status(eventId) {
       const page = await parts.history.events("key_1", {}, { limit: 200 });
