@@ -80,17 +80,14 @@ interface BreakerDeps {
 export class CircuitBreaker {
   readonly #deps: BreakerDeps;
   readonly #streaks = new Map<string, Streak>();
+  /** The subscriptions that have failed last: a success of others changes nothing. */
+  readonly failing: ReadonlyMap<string, unknown> = this.#streaks;
   readonly #writes = new Set<Promise<unknown>>();
   /** Epoch ms of `start`. */
   #startedAt = 0;
 
   constructor(deps: BreakerDeps) {
     this.#deps = deps;
-  }
-
-  /** The subscriptions that have failed last: a success of others changes nothing. */
-  get failing(): ReadonlyMap<string, unknown> {
-    return this.#streaks;
   }
 
   /** Loads what outlives a restart: since when each subscription has only failed. */

@@ -1,8 +1,7 @@
 /**
  * Writes the deliveries of wide events, a page at a time.
  *
- * What is left to write is a line in the due index, in a queue of its own for each key, so the ordinary queue does the
- * rest: it finds the line again after a crash, gives its lease to one node at a time, and serves other queues between
+ * A line in the due index, in a queue of its own for each key, stands for the rest, so the ordinary queue does the work: it finds the line again after a crash, gives its lease to one node at a time, and serves other queues between
  * two pages. A page and the line's next state are one commit under that lease, so no page is written twice.
  */
 import type { Due } from "../model/delivery.ts";
@@ -43,7 +42,7 @@ interface ExpandDeps {
   readonly metrics: Pick<Metrics, "count">;
 }
 
-/** What one commit does with a line. */
+/** Changes of one commit, and what follows from them. */
 interface Page {
   readonly changes: readonly Change[];
   readonly dues: readonly Due[];

@@ -11,7 +11,7 @@ interface Pause {
   readonly ms: number;
   /** Monotonic, so that a wall clock that is set back lengthens no pause. */
   until: number;
-  /** What is away. */
+  /** The transport that is away. */
   readonly of: object | undefined;
   /** The delivery (ordinal) that may try after a pause of the circuit breaker; the others wait for its outcome. */
   probe: string | undefined;

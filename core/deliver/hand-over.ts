@@ -1,6 +1,6 @@
 /**
  * Hands deliveries over once their lines are stored: straight to this node if nobody waits before them, else in line.
- * What goes straight needs no claim and no reading: its lease is taken and its event is in hand. A crash costs nothing,
+ * Straight means without a claim and without reading: its lease is taken and its event is in hand. A crash costs nothing,
  * because the line is in storage either way.
  */
 import type { Due } from "../model/delivery.ts";

@@ -23,7 +23,7 @@ interface Held {
   readonly many: number;
   /** How long a turn lasts, ms. */
   readonly turnMs: number;
-  /** What is left of the current turn. */
+  /** Attempts that the current turn still lets through. */
   left: number;
   /** The request for the next turn, while it is under way: attempts that come meanwhile wait for the same one. */
   asked?: Promise<unknown> | undefined;

@@ -18,7 +18,7 @@ import type { RateLimit } from "./rate-limit.ts";
 import type { Send, SentAttempt, Transforming } from "./send.ts";
 import type { Slot, Slots } from "./slots.ts";
 
-/** What all deliveries share. */
+/** The parts that all deliveries share. */
 export interface DeliveryDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "watch" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
@@ -95,9 +95,9 @@ export interface Run {
   /** As it was when this attempt began: set by `ended`. */
   sub: Subscription;
   turn: Pick<Attempt, "cycle" | "number">;
-  /** Whether a step was waited for since `ended` read the subscription. */
+  /** True once a step was waited for since `ended` read the subscription. */
   waited: boolean;
-  /** What is sent, or the attempt that ended before anything was: set by `body`. */
+  /** The event as it is sent, or the attempt that ended before anything was: set by `body`. */
   made: CachedEvent | SentAttempt;
   /** Monotonic ms at which the lease was asked for: set by `lease`. */
   askedAt: number;
@@ -107,7 +107,7 @@ export interface Run {
   /** Set by `judge`, with the delivery as the attempt leaves it. */
   outcome: Outcome;
   tried: Delivery;
-  /** What follows the attempt: set by `record`. */
+  /** Follows the attempt: set by `record`. */
   after: Next;
 }
 

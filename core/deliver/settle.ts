@@ -15,7 +15,7 @@ import { persist, persistAfter } from "../records/persist.ts";
 import { isSequenceConflict, passOn, type OrderedDue } from "../records/sequences.ts";
 import type { Run } from "./run.ts";
 
-/** What happens to the lease; see `Queue.settle`. */
+/** Says what happens to the lease; see `Queue.settle`. */
 type Then = { readonly next?: Due; readonly keep?: Due };
 
 /**

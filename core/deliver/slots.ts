@@ -148,12 +148,14 @@ export class Slots {
 
   /** The attempt of a slot has ended. */
   ended(slot: Slot, well: boolean): void {
+    const { receiver } = slot;
     const now = this.#watch.now();
     const ms = Math.max(0, now - (slot.since ?? now));
     this.#young.delete(slot);
     slot.origin?.learn(ms);
-    this.#learn(slot.receiver, ms);
-    slot.receiver.adapt(ms, well, this.perSubscription, this.#largest);
+    if (receiver.waits) this.#moved(receiver, ms);
+    else receiver.learn(ms);
+    receiver.adapt(ms, well, this.perSubscription, this.#largest);
   }
 
   /** A slot was given back. */
@@ -234,7 +236,8 @@ export class Slots {
     this.busy.set(receiver.id, this.perSubscription - more);
   }
 
-  #learn(receiver: Receiver, ms: number): void {
+  /** Notes an attempt that took this long; one that waits may wait among others from then on. */
+  #moved(receiver: Receiver, ms: number): void {
     const { waits } = receiver;
     this.#waits(receiver, false);
     receiver.learn(ms);
@@ -279,7 +282,7 @@ export class Slots {
       slot.band = SLOW;
       this.#count(slot, 1);
       // It is expected to take as long again.
-      this.#learn(slot.receiver, 2 * ms);
+      this.#moved(slot.receiver, 2 * ms);
     }
     // This leaves room for quick ones.
     if (this.#young.size < size) this.#promote(false);

@@ -139,7 +139,6 @@ async function send(run: Run): Promise<Next> {
     run.sent = afterFault(error, run);
   }
   const { reply } = run.sent;
-  // Whether the receiver keeps up.
   slot?.took(reply.kind === "response" && reply.status < 500 && reply.status !== 429);
   run.answeredAt = deps.clock.monotonic();
   if (reply.kind === "unavailable") return { ms: deps.away.note(sub, reply.detail), how: "pause" };

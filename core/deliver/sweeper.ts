@@ -3,6 +3,7 @@
  * subscriptions that were disabled or deleted, and lets deliveries go on that are held up for no reason any more.
  */
 import { createCautiousNow } from "../lib/cautious-now.ts";
+import { every } from "../lib/every.ts";
 import { EXPIRY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -47,26 +48,24 @@ export function createSweeper(deps: {
     );
   }
 
-  async function run(): Promise<void> {
-    for (;;) {
-      endings.resume();
-      await clock.sleep(clock.now() + SWEEP_MS, stopping.signal);
-      try {
-        await storage.queue.sweep();
-        await expire();
-        const skipped = await skipForgotten(storage);
-        if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { count: skipped });
-      } catch (error) {
-        log.warn("a sweep failed", { error: String(error) });
-      }
+  async function sweep(): Promise<void> {
+    try {
+      await storage.queue.sweep();
+      await expire();
+      const skipped = await skipForgotten(storage);
+      if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { count: skipped });
+    } catch (error) {
+      log.warn("a sweep failed", { error: String(error) });
     }
+    endings.resume();
   }
 
   return {
     /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
     async start(): Promise<void> {
       await storage.queue.sweep();
-      loop ??= run().catch(() => undefined);
+      endings.resume();
+      loop ??= every(clock, SWEEP_MS, sweep, stopping.signal);
     },
     async stop(): Promise<void> {
       stopping.abort(new Error("stopping"));

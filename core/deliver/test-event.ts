@@ -19,10 +19,10 @@ interface TestEventSent {
   readonly away: boolean;
 }
 
-/** What a transform makes of an event, or why it makes nothing. */
+/** The body that a transform makes of an event, or why it makes none. */
 type Preview = { readonly body: string } | { readonly error: string };
 
-/** What is sent in place of `relay:ping`. */
+/** Is sent in place of `relay:ping`. */
 interface Example {
   readonly type: string;
   readonly data: unknown;

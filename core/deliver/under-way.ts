@@ -77,7 +77,7 @@ export class UnderWay {
     return this.#leases.size;
   }
 
-  /** Whether some have not begun yet. */
+  /** True while some have not begun yet. */
   get waits(): boolean {
     return this.#waiting.length > 0;
   }

@@ -43,13 +43,13 @@ export function createAdmission(deps: AdmissionDeps) {
   const room = roomOf(deps);
   const { backlog, backlogOf } = backlogsOf(deps);
   const rules: readonly Rule[] = [room, backlog, turns].filter((rule) => rule !== undefined);
-  /** What a body may still use up that was admitted before it was read. */
+  /** The rules about what a body may still use up that was admitted before it was read. */
   const space = room === undefined ? [] : [room];
 
   /** Counts a refusal by its code. @returns what to throw */
   function refused(error: unknown): unknown {
     const problem = error instanceof StorageError ? storageProblem(error) : error;
-    // What is no Problem is a fault of the relay, and the API answers it so.
+    // Anything else is a fault of the relay, and the API answers it so.
     metrics.count("publish_refused", { code: problem instanceof Problem ? problem.code : "INTERNAL_ERROR" });
     return problem;
   }

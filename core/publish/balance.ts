@@ -23,7 +23,7 @@ interface Flow {
   waiting: number;
   before: number;
   begun: number;
-  /** Whether the queue has counted them since they fell behind; and when it may again, monotonic ms. */
+  /** True once the queue has counted them since they fell behind; and when it may again, monotonic ms. */
   counted: boolean;
   again: number;
 }
@@ -37,7 +37,7 @@ export function createBalance(deps: {
   readonly clock: Pick<Clock, "monotonic">;
   readonly queue: Pick<Queue, "pending">;
   readonly metrics: Pick<Metrics, "count">;
-  /** Whether a receiver answers quickly, and is neither paused nor limited to a rate of its own. @default none is */
+  /** Returns true when a receiver answers quickly, and is neither paused nor limited to a rate of its own. @default none is */
   readonly isQuick?: (subscriptionId: string, keyId: string) => boolean;
 }) {
   const { clock, queue, metrics, isQuick = () => false } = deps;
@@ -66,7 +66,7 @@ export function createBalance(deps: {
         begun += flow.begun;
         late += flow.begun * (flow.counted ? Math.min(lagMs, LAG_MS + DELAY_MS) : 0);
       }
-      // What does not move is forgotten: a receiver that is down, or a subscription that is gone.
+      // A flow that does not move is forgotten: a receiver that is down, or a subscription that is gone.
       if (flow.begun === 0 && flow.waiting <= flow.before) flows.delete(id);
       flow.before = flow.waiting;
       flow.begun = 0;

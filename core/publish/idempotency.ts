@@ -26,22 +26,14 @@ function refuse(errors: readonly FieldError[]): void {
   throw new Problem("IDEMPOTENCY_MISMATCH", "These ids belong to other events. Give a new event a new id.", { errors });
 }
 
-const mismatch = (draft: ParsedEvent): FieldError => ({
+/** @param of says what the id was used for */
+const used = (draft: ParsedEvent, of: string): FieldError => ({
   path: draft.path === "" ? "id" : `${draft.path}.id`,
-  message: "was used for an event with another type, createdAt or data",
+  message: `was used for an event ${of}`,
 });
-
-/** The id was used, but its record can no longer say for what. */
-const unknown = (draft: ParsedEvent): FieldError => ({
-  ...mismatch(draft),
-  message: "was used for an event whose stored record is damaged",
-});
-
-/** The event was erased: nothing of it is left to compare with. */
-const gone = (draft: ParsedEvent): FieldError => ({
-  ...mismatch(draft),
-  message: "was used for an event that has been erased",
-});
+const mismatch = (draft: ParsedEvent): FieldError => used(draft, "with another type, createdAt or data");
+const DAMAGED_RECORD = "whose stored record is damaged";
+const ERASED = "that has been erased";
 
 const NO_REPEATS: ReadonlyMap<ParsedEvent, ParsedEvent> = new Map();
 
@@ -66,7 +58,7 @@ export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<P
   return repeats;
 }
 
-/** What the storage has under the ids of a batch. */
+/** Rows of the storage under the ids of a batch. */
 export interface StoredAnswer {
   readonly events: ReadonlyMap<ParsedEvent, RelayEvent>;
   /** Ids whose event was removed and is older than a day, or was erased a day ago, with their row: they are free again. */
@@ -106,30 +98,26 @@ export async function readStored(
   const ordinals = own.map((draft, i) =>
     erased[i] === undefined ? (lines[i] ?? eventOrdinal(draft.id as string)) : undefined,
   );
-  const wanted = own.filter((_, i) => ordinals[i] !== undefined);
-  const keys = own.flatMap((draft, i) =>
-    ordinals[i] === undefined ? [] : [EVENT.key({ keyId: draft.keyId, ordinal: ordinals[i] })],
-  );
-  const rows = await storage.getMany(keys);
-  const found = new Map(wanted.map((draft, i) => [draft, i]));
+  const keys = own.map(({ keyId }, i) => ordinals[i] === undefined ? undefined : EVENT.key({ keyId, ordinal: ordinals[i] }));
+  const known = keys.filter((key) => key !== undefined);
+  const rows = await storage.getMany(known);
+  const found = new Map(known.map((key, i) => [key, rows[i]]));
   const events = new Map<ParsedEvent, RelayEvent>();
   const free = new Map<ParsedEvent, string>();
   const errors: FieldError[] = [];
   for (const [i, draft] of own.entries()) {
-    const at = found.get(draft) ?? -1;
-    const row = rows[at];
+    const [key, line, erasedMs] = [keys[i] ?? "", lines[i], erased[i]];
+    const row = found.get(key);
     if (row !== undefined) {
-      const event = EVENT.read(row, keys[at]);
-      if (event === DAMAGED) errors.push(unknown(draft));
+      const event = EVENT.read(row, key);
+      if (event === DAMAGED) errors.push(used(draft, DAMAGED_RECORD));
       else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
       else errors.push(mismatch(draft));
-    } else if (lines[i] !== undefined && erased[i] !== undefined) {
-      if (now - erased[i] >= ERASED_ID_MS) free.set(draft, lines[i]);
-      else errors.push(gone(draft));
-    } else if (lines[i] !== undefined) {
-      // The event was removed meanwhile. Within a day, all that is known is that the id is taken.
-      if (now - ordinalTime(lines[i]) >= DAY_MS) free.set(draft, lines[i]);
-      else errors.push(mismatch(draft));
+    } else if (line !== undefined) {
+      // The event was removed meanwhile, or erased. For a day, all that is known is that the id is taken.
+      const over = erasedMs === undefined ? now - ordinalTime(line) >= DAY_MS : now - erasedMs >= ERASED_ID_MS;
+      if (over) free.set(draft, line);
+      else errors.push(erasedMs === undefined ? mismatch(draft) : used(draft, ERASED));
     }
   }
   refuse(errors);
@@ -189,7 +177,7 @@ export async function recallRequest(
   const text = await storage.getItem(IDEMPOTENCY.key({ scope, hash: key }));
   if (text === undefined) return { was: null };
   const before = remembered(text);
-  // Whether the same was accepted cannot be known, and accepting it again could send it twice.
+  // It cannot be known whether the same was accepted, and accepting it again could send it twice.
   if (before === undefined)
     throw new Problem("IDEMPOTENCY_MISMATCH", "The stored record of this Idempotency-Key is damaged. Use another one.");
   const { until, answer } = before;

@@ -8,10 +8,10 @@ import type { Storage } from "../ports/storage.ts";
 
 export interface Rule {
   readonly code: "PROVIDER_BACKPRESSURE" | "STORAGE_FULL";
-  /** What a refused publisher reads, and after how many seconds it may come again. */
+  /** A refused publisher reads this, and comes again after so many seconds. */
   readonly detail: string;
   readonly retryAfter: number;
-  /** Whether it refuses publications now. */
+  /** True while it refuses publications. */
   readonly closed: boolean;
   /**
    * Reads again what it judges by, where that is old; also while it is closed, so that publishing resumes although no
@@ -79,7 +79,7 @@ export class Backlog implements Rule {
       this.#pending = await count();
       this.#judge();
     } catch {
-      // Whether the storage can take anything, the commit itself will show.
+      // The commit itself will show whether the storage can take anything.
     } finally {
       const now = this.#clock.monotonic();
       this.#again = now + Math.max(LOOK_MS, (now - began) * share);
@@ -104,7 +104,7 @@ const BYTES_PER_BYTE = 4;
 /** Publishing resumes once there is this many times the reserve. */
 const ROOM_REOPEN_AT = 1.1;
 
-/** What the space of the storage is judged by. */
+/** The facts by which the space of the storage is judged. */
 export interface RoomDeps {
   readonly storage: Pick<Storage, "room"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Clock;

@@ -77,7 +77,7 @@ export const nothingWritten = (): Writing => ({
   written: 0,
 });
 
-/** Whether the deliveries of one more event are written after the commit. */
+/** Returns true when the deliveries of one more event are written after the commit. */
 export const isWide = ({ written }: Writing, { ids }: Fanout, bounds: FanoutBounds): boolean =>
   ids.length > bounds.perEvent || (ids.length >= bounds.few && written + ids.length > bounds.perCommit);
 

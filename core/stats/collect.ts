@@ -63,6 +63,15 @@ const MOST_LOOKS = 1_000;
 const COUNTED_AT_ONCE = 20;
 const SLICE = 50;
 
+/** Yields all of them, and gives other work a turn after some. */
+async function* inTurns(ids: Iterable<string>): AsyncGenerator<string> {
+  let yielded = 0;
+  for (const id of ids) {
+    yield id;
+    if (++yielded % COUNTED_AT_ONCE === 0) await new Promise((turned) => void setImmediate(turned));
+  }
+}
+
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { storage, clock, log } = deps;
   // Each process writes rows of its own, so it need not know what others, or its earlier runs, have counted.
@@ -119,7 +128,6 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   /** Counts pending deliveries at the end of a minute. Keys that were skipped come first in the next minute. */
   async function countPending(at: number): Promise<void> {
     let looks = 0;
-    let counted = 0;
     for (const [keyId, one] of [...live]) {
       const minute = one.current.get("1m");
       const active = minute?.at === bucketStart("1m", at) ? minute.tally.subs.keys() : [];
@@ -131,12 +139,11 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       looks += subs.size;
       live.delete(keyId);
       live.set(keyId, one);
-      for (const id of subs) {
+      for await (const id of inTurns(subs)) {
         const count = await pending(keyId, id);
         tally.readCounts(one.delta, id, count);
         if (count > 0 && one.waiting.size < tally.MOST_SUBSCRIPTIONS) one.waiting.add(id);
         else one.waiting.delete(id);
-        if (++counted % COUNTED_AT_ONCE === 0) await new Promise((turned) => void setImmediate(turned));
       }
     }
     tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting + ((await deps.waiting?.()) ?? 0));

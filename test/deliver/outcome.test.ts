@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { excerptText } from "../../core/deliver/excerpt.ts";
-import { judge } from "../../core/deliver/outcome.ts";
-import { retryAfterMs, retryDelayMs } from "../../core/deliver/outcome.ts";
+import { judge, retryAfterMs, retryDelayMs } from "../../core/deliver/outcome.ts";
+import { excerptText } from "../../core/deliver/send.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
 import { scheduleOf, type Subscription } from "../../core/model/subscription.ts";
 import type { Reply } from "../../core/ports/transport.ts";
