@@ -98,7 +98,9 @@ export async function readStored(
   const ordinals = own.map((draft, i) =>
     erased[i] === undefined ? (lines[i] ?? eventOrdinal(draft.id as string)) : undefined,
   );
-  const keys = own.map(({ keyId }, i) => ordinals[i] === undefined ? undefined : EVENT.key({ keyId, ordinal: ordinals[i] }));
+  const keys = own.map(({ keyId }, i) =>
+    ordinals[i] === undefined ? undefined : EVENT.key({ keyId, ordinal: ordinals[i] }),
+  );
   const known = keys.filter((key) => key !== undefined);
   const rows = await storage.getMany(known);
   const found = new Map(known.map((key, i) => [key, rows[i]]));

@@ -17,7 +17,14 @@ import { createSnapshots } from "../records/snapshots.ts";
 import type { createAdmission, Turn } from "./admission.ts";
 import type { createBalance } from "./balance.ts";
 import { Fanouts, holds, isOutdated, subscriptionsIn, type Narrowed, type Subscribers } from "./fanout.ts";
-import { claimId, NOTHING_STORED, readStored, recallRequest, rememberRequest, repeatedIdsWithin } from "./idempotency.ts";
+import {
+  claimId,
+  NOTHING_STORED,
+  readStored,
+  recallRequest,
+  rememberRequest,
+  repeatedIdsWithin,
+} from "./idempotency.ts";
 import { createPlacing, ORDER_ROUNDS } from "./ordered.ts";
 import { answerOf, type ParsedEvent } from "./parse-events.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";

@@ -44,11 +44,7 @@ describe.each(everyStorage())("on $name", (any) => {
       expect(count("records_damaged event")).toBe(10);
       expect(count("deliveries damaged")).toBe(10);
       const subscription = await test.subscription(sub);
-      const { items } = await test.parts.history.deliveries(
-        subscription,
-        "failed",
-        { limit: 200 },
-      );
+      const { items } = await test.parts.history.deliveries(subscription, "failed", { limit: 200 });
       expect(items.map(({ delivery }) => delivery.reason)).toEqual(Array(10).fill("record_damaged"));
       const events = (await test.parts.history.events("key_1", {}, { limit: 200 })).items;
       expect(events).toHaveLength(20);

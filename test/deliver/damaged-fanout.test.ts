@@ -26,7 +26,9 @@ const ofEach = ({ sent }: TestPath): string[] =>
 
 describe.each(everyStorage())("on $name", (any) => {
   const { missing } = any;
-  const begin = stageOf(any, (options) => wide.widePath(options?.clock as TestClock, options?.storage as Storage, options));
+  const begin = stageOf(any, (options) =>
+    wide.widePath(options?.clock as TestClock, options?.storage as Storage, options),
+  );
 
   /**
    * Publishes to 23 subscriptions and stops the relay when ten deliveries of each event are written and made.
