@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { judge, retryAfterMs, retryDelayMs } from "../../core/deliver/outcome.ts";
-import { excerptText } from "../../core/deliver/send.ts";
+import { createSend, excerptText } from "../../core/deliver/send.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
 import { scheduleOf, type Subscription } from "../../core/model/subscription.ts";
 import type { Reply } from "../../core/ports/transport.ts";
+import { testClock } from "../support/clock.ts";
 
 const retry = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
 const answer = (status: number, retryAfter?: string): Reply => ({
@@ -193,5 +194,29 @@ describe("the excerpt of a response", () => {
     excerptText(answer, values, true);
     // It took four seconds, on the loop that everybody shares.
     expect(process.cpuUsage(from).user / 1_000).toBeLessThan(1_000);
+  });
+});
+
+describe("what a transport says of a failed attempt", () => {
+  it.each(["error", "unavailable"] as const)("is kept without the secrets of the config, and cut: %s", async (kind) => {
+    const detail = `no login with ${"s".repeat(600)} ${"x".repeat(600)}`;
+    const send = createSend({
+      transportOf: () => ({ schemes: [], dispose: async () => {}, send: async () => ({ kind, error: "tls", detail }) }),
+      signer: { sign: () => ({}), hidden: () => [], credentials: () => undefined },
+      clock: testClock(),
+      timeoutMs: 1_000,
+      hide: (text) => text.replaceAll(/s{600}/g, "[masked]"),
+    });
+    const event = { id: "evt_1", type: "a:b", ordinal: "0".repeat(20), keyId: "key_1" };
+    const loaded = { event, body: new Uint8Array() } as never;
+    const turn = { cycle: 0, number: 1 };
+    const { reply, attempt } = await send(
+      { id: "sub_1", url: "x://y" } as never,
+      loaded,
+      turn,
+      new AbortController().signal,
+    );
+    expect(reply).toMatchObject({ kind, detail: expect.stringMatching(/^no login with \[masked\] x+$/) as string });
+    expect(attempt.detail).toHaveLength(500);
   });
 });

@@ -1,7 +1,10 @@
-// What an answer has shown is known before it is stored: deliveries that begin meanwhile meet it.
+// An attempt meets what happens meanwhile: what an answer has shown before it is stored, and changes to its subscription.
 import { expect, it } from "vitest";
 import type { Reply } from "../../core/ports/transport.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testClock } from "../support/clock.ts";
 import { holdSettles, replied, testPath, type PathOptions } from "../support/path.ts";
+import { pluginContext } from "../support/plugin-context.ts";
 
 const HEALTH = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
 
@@ -34,4 +37,28 @@ it("an attempt under way when its subscription is disabled ends as its answer sa
   answer.resolve(replied(500));
   await test.clock.advance(3_600_000);
   expect([await test.status(id), test.sent.length]).toEqual(["failed", 1]);
+});
+
+it("an attempt is made though the cache has dropped its subscription meanwhile, each time", async () => {
+  const clock = testClock();
+  const storage = await memory().setup(pluginContext(clock, "/nonexistent"));
+  const watchers: ((keys: readonly string[]) => void)[] = [];
+  const watch = storage.watch.bind(storage);
+  storage.watch = (changed) => {
+    watchers.push(changed);
+    return watch(changed);
+  };
+  await using test = await testPath({ clock, storage });
+  await test.subscribe();
+  const { extend } = storage.queue;
+  let looks = 0;
+  storage.queue.extend = async (lease) => {
+    // As when it holds more subscriptions than it has room for, or when messages of other nodes were missed.
+    if (looks++ < 100) for (const changed of watchers) changed(["subscription:"]);
+    return await extend.call(storage.queue, lease);
+  };
+  await test.start();
+  await test.publish();
+  await test.whenSent(1);
+  expect(looks).toBe(1);
 });
