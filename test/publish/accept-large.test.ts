@@ -1,8 +1,5 @@
 // Many publishers with the largest batches at once, on every storage: what is accepted is all there.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { FANOUT_BOUNDS } from "../../core/publish/write-event.ts";
 import { createPublisher } from "../../core/publish/accept.ts";
@@ -11,15 +8,10 @@ import { Problem } from "../../core/model/problem.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { filesystem } from "../../plugins/storage/filesystem.ts";
-import { memory } from "../../plugins/storage/memory.ts";
-import { redis } from "../../plugins/storage/redis.ts";
-import { sqlite } from "../../plugins/storage/sqlite.ts";
+import type { TestClock } from "../support/clock.ts";
 import { paid, publish, subscription } from "../support/intake.ts";
-import { needs } from "../support/needs.ts";
-import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
-import { startRedis } from "../support/redis.ts";
+import { everyStorage } from "../support/storages.ts";
 
 /** Enough for them to wait longer for each other than a call to Redis may take; the law of storages has sixteen. */
 const PUBLISHERS = 5;
@@ -69,38 +61,18 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
   return accepted;
 }
 
-describe("several publishers with a thousand events each at once", { timeout: 600_000 }, () => {
-  it("are all accepted with all their deliveries: memory()", async () => {
-    await using storage = disposable(await memory().setup(pluginContext(clock, "/nonexistent")));
-    expect(await published(storage.it, 20)).toBe(PUBLISHERS);
-  });
+const STORAGES = everyStorage().filter(({ name }) => !name.includes("unstorage"));
 
-  it("are all accepted with all their deliveries: sqlite()", async () => {
-    await using folder = await temporary();
-    await using storage = disposable(await sqlite({ dir: folder.dir }).setup(pluginContext(clock, folder.dir)));
-    expect(await published(storage.it, 20)).toBe(PUBLISHERS);
-  });
+describe.each(STORAGES)("several publishers with a thousand events each at once, on $name", ({ name, open, close, missing }) => {
+  afterAll(close);
 
-  it("are all accepted with all their deliveries: filesystem(), a file a delivery, so fewer of them", async () => {
-    await using folder = await temporary();
-    await using storage = disposable(await filesystem({ dir: folder.dir }).setup(pluginContext(clock, folder.dir)));
-    expect(await published(storage.it, 1)).toBe(PUBLISHERS);
-  });
-
-  const missing = needs("redis");
-  it.skipIf(missing !== undefined)(`are all accepted with all their deliveries: redis()`, async () => {
-    await using server = await startRedis();
-    await using storage = disposable(await redis({ url: server.url }).setup(pluginContext(clock, "/nonexistent")));
-    expect(await published(storage.it, 20)).toBe(PUBLISHERS);
+  it.skipIf(missing)("are all accepted with all their deliveries", { timeout: 600_000 }, async () => {
+    const { storage } = await open(clock as TestClock);
+    try {
+      // A file a delivery, so fewer of them.
+      expect(await published(storage, name === "filesystem()" ? 1 : 20)).toBe(PUBLISHERS);
+    } finally {
+      await storage.dispose();
+    }
   });
 });
-
-const disposable = (it: Storage): { readonly it: Storage } & AsyncDisposable => ({
-  it,
-  [Symbol.asyncDispose]: () => it.dispose(),
-});
-
-async function temporary(): Promise<{ readonly dir: string } & AsyncDisposable> {
-  const dir = await mkdtemp(join(tmpdir(), "relay-large-"));
-  return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
-}

@@ -1,58 +1,36 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
+import type { Due } from "../../core/model/delivery.ts";
 import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
-import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
+import { createPublisher } from "../../core/publish/accept.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
-import type { Storage } from "../../core/ports/storage.ts";
-import { filesystem } from "../../plugins/storage/filesystem.ts";
-import { memory } from "../../plugins/storage/memory.ts";
-import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { testClock } from "../support/clock.ts";
 import { paid, publish, subscription } from "../support/intake.ts";
-import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { refusal } from "../support/refusal.ts";
+import { everyStorage } from "../support/storages.ts";
 
-const clock = testClock();
+const STORAGES = everyStorage().filter(({ name }) => !/redis|unstorage/.test(name));
 
-interface House extends AsyncDisposable {
-  readonly storage: Storage;
-  /** One more publisher on the same storage. */
-  intake(): Publisher;
-}
+describe.each(STORAGES)("intake on $name", ({ open, close }) => {
+  afterAll(close);
 
-describe.each([
-  { name: "memory", open: () => memory() },
-  { name: "sqlite", open: (dir: string) => sqlite({ dir }) },
-  { name: "filesystem", open: (dir: string) => filesystem({ dir }) },
-])("intake on $name", ({ open }) => {
-  async function house(): Promise<House> {
-    const dir = await mkdtemp(join(tmpdir(), "intake-"));
-    const storage = await open(dir).setup(pluginContext(clock, dir));
+  /** A storage with two subscriptions, and as many publishers as are asked for. */
+  async function house() {
+    const clock = testClock();
+    const { storage } = await open(clock);
     const a = subscription("01h00000000000000000000001");
     const off = subscription("01h00000000000000000000002", { status: "disabled" });
-    for (const sub of [a, off]) {
+    for (const sub of [a, off])
       await storage.commit([{ op: "put", key: SUBSCRIPTION.key(sub), value: JSON.stringify(sub) }]);
-    }
-    const directory = createSubscriptionCache(storage);
+    const subscriptionCache = createSubscriptionCache(storage);
+    const handOver = { offer: (_: unknown, dues: readonly Due[]) => storage.queue.add(dues) };
+    const deps = { storage, handOver, subscriptionCache, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() };
     return {
       storage,
-      intake: () =>
-        createPublisher({
-          storage,
-          handOver: { offer: (_, dues) => storage.queue.add(dues) },
-          subscriptionCache: directory,
-          clock,
-          maxPending: 0,
-          log: quietLog(),
-          metrics: quietMetrics(),
-        }),
+      intake: () => createPublisher(deps),
       async [Symbol.asyncDispose]() {
-        directory[Symbol.dispose]();
+        subscriptionCache[Symbol.dispose]();
         await storage.dispose();
-        await rm(dir, { recursive: true });
       },
     };
   }

@@ -4,9 +4,26 @@ import { ConflictError } from "../../core/model/errors.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
-import { testPath } from "../support/path.ts";
+import { testPath, type TestPath } from "../support/path.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { subscribers, widePath } from "../support/wide.ts";
+
+/** So many commits of events are refused, because the node has not heard of a change to subscriptions. */
+function refused(test: TestPath, times: number, change?: () => Promise<unknown>): void {
+  const { commit } = test.storage;
+  test.storage.commit = async (changes) => {
+    if (!changes.some(({ key }) => key.startsWith("event:")) || times-- <= 0) return commit(changes);
+    await change?.();
+    throw new ConflictError(["subscription:"]);
+  };
+}
+
+async function widely(): Promise<TestPath> {
+  const clock = testClock();
+  const test = await widePath(clock, await memory().setup(pluginContext(clock, "/nonexistent")));
+  await subscribers(test, 8);
+  return test;
+}
 
 it("takes an event although a subscription is made during each read of all of them", async () => {
   await using test = await testPath();
@@ -29,12 +46,7 @@ it("takes an event although a subscription is made during each read of all of th
 it("takes an event although its node hears of twenty changes one after another too late", async () => {
   await using test = await testPath();
   await test.subscribe();
-  const { commit } = test.storage;
-  let late = 20;
-  test.storage.commit = async (changes) => {
-    if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) throw new ConflictError(["subscription:"]);
-    return commit(changes);
-  };
+  refused(test, 20);
   await test.publish();
   await test.start();
   await test.whenSent(1);
@@ -43,21 +55,14 @@ it("takes an event although its node hears of twenty changes one after another t
 it("loses no operational event to a change that its node has not heard of", async () => {
   await using test = await testPath();
   await test.subscribe(["relay:*"]);
-  const { commit } = test.storage;
-  let late = 1;
-  test.storage.commit = async (changes) => {
-    if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) throw new ConflictError(["subscription:"]);
-    return commit(changes);
-  };
+  refused(test, 1);
   await test.parts.operational.accept("key_1", "relay:ping", {});
   await test.start();
   await test.whenSent(1);
 });
 
 it("takes an event for many subscriptions although one is made during each write of their list", async () => {
-  const clock = testClock();
-  await using test = await widePath(clock, await memory().setup(pluginContext(clock, "/nonexistent")));
-  await subscribers(test, 8);
+  await using test = await widely();
   const { commit } = test.storage;
   let making = false;
   let made = 0;
@@ -76,18 +81,8 @@ it("takes an event for many subscriptions although one is made during each write
 });
 
 it("takes an event for many subscriptions although its node hears of twenty changes one after another too late", async () => {
-  const clock = testClock();
-  await using test = await widePath(clock, await memory().setup(pluginContext(clock, "/nonexistent")));
-  await subscribers(test, 8);
-  const { commit } = test.storage;
-  let late = 20;
-  test.storage.commit = async (changes) => {
-    if (changes.some(({ key }) => key.startsWith("event:")) && late-- > 0) {
-      await test.subscribe();
-      throw new ConflictError(["subscription:"]);
-    }
-    return commit(changes);
-  };
+  await using test = await widely();
+  refused(test, 20, () => test.subscribe());
   await test.publish();
   await test.start();
   await test.whenSent(28);
