@@ -63,16 +63,19 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
 
 const STORAGES = everyStorage().filter(({ name }) => !name.includes("unstorage"));
 
-describe.each(STORAGES)("several publishers with a thousand events each at once, on $name", ({ name, open, close, missing }) => {
-  afterAll(close);
+describe.each(STORAGES)(
+  "several publishers with a thousand events each at once, on $name",
+  ({ name, open, close, missing }) => {
+    afterAll(close);
 
-  it.skipIf(missing)("are all accepted with all their deliveries", { timeout: 600_000 }, async () => {
-    const { storage } = await open(clock as TestClock);
-    try {
-      // A file a delivery, so fewer of them.
-      expect(await published(storage, name === "filesystem()" ? 1 : 20)).toBe(PUBLISHERS);
-    } finally {
-      await storage.dispose();
-    }
-  });
-});
+    it.skipIf(missing)("are all accepted with all their deliveries", { timeout: 600_000 }, async () => {
+      const { storage } = await open(clock as TestClock);
+      try {
+        // A file a delivery, so fewer of them.
+        expect(await published(storage, name === "filesystem()" ? 1 : 20)).toBe(PUBLISHERS);
+      } finally {
+        await storage.dispose();
+      }
+    });
+  },
+);

@@ -24,7 +24,15 @@ describe.each(STORAGES)("intake on $name", ({ open, close }) => {
       await storage.commit([{ op: "put", key: SUBSCRIPTION.key(sub), value: JSON.stringify(sub) }]);
     const subscriptionCache = createSubscriptionCache(storage);
     const handOver = { offer: (_: unknown, dues: readonly Due[]) => storage.queue.add(dues) };
-    const deps = { storage, handOver, subscriptionCache, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() };
+    const deps = {
+      storage,
+      handOver,
+      subscriptionCache,
+      clock,
+      maxPending: 0,
+      log: quietLog(),
+      metrics: quietMetrics(),
+    };
     return {
       storage,
       intake: () => createPublisher(deps),
