@@ -59,7 +59,7 @@ export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<P
 }
 
 /** Rows of the storage under the ids of a batch. */
-export interface StoredAnswer {
+interface StoredAnswer {
   readonly events: ReadonlyMap<ParsedEvent, RelayEvent>;
   /** Ids whose event was removed and is older than a day, or was erased a day ago, with their row: they are free again. */
   readonly free: ReadonlyMap<ParsedEvent, string>;

@@ -10,7 +10,7 @@ const HELD = 50_000;
 /** Most types of one key that are written. A publisher that invents names must not add a row to each event for ever. */
 const NAMED = 1_000;
 
-export interface SeenEventTypes {
+interface SeenEventTypes {
   /** Returns the rows of these events that are missing in storage. Reads only for names that this process has not seen. */
   missing(
     events: readonly { readonly keyId: string; readonly type: string }[],
