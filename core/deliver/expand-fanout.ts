@@ -17,7 +17,8 @@ import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import type { EventCache } from "./event-cache.ts";
 import type { Deliver } from "./run.ts";
 import { persist } from "../records/persist.ts";
-import { wholeSnapshot, type Recipients } from "../records/recipients.ts";
+import type { Recipients } from "../records/recipients.ts";
+import { storedCount } from "../records/snapshots.ts";
 
 /** How long a fan-out waits when its snapshot cannot be read, ms. */
 const DAMAGED_REST_MS = 60_000;
@@ -148,8 +149,7 @@ async function load(lease: Lease, { storage, eventCache }: ExpandDeps): Promise<
     if (row === undefined) return undefined;
     const { snapshot } = row;
     // Of a damaged line the numbers are not known: the snapshot itself says how many there are.
-    const count =
-      lease.damaged === undefined ? attempts + generation : (await wholeSnapshot(storage, keyId, snapshot)).length;
+    const count = lease.damaged === undefined ? attempts + generation : await storedCount(storage, keyId, snapshot);
     return { id: `evt_${ordinal}`, keyId, ordinal, acceptedAt, wide: { snapshot, count } };
   }
 }

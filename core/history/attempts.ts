@@ -7,7 +7,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
-import { createRecipients, type Recipients } from "../records/recipients.ts";
+import type { Recipients } from "../records/recipients.ts";
 
 interface AttemptPage {
   readonly delivery: Delivery;
@@ -33,9 +33,9 @@ export interface AttemptHistory {
 export function createAttemptHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly subscriptionCache: SubscriptionCache;
-  readonly recipients?: Recipients;
+  readonly recipients: Pick<Recipients, "has">;
 }): AttemptHistory {
-  const { storage, recipients = createRecipients(storage) } = deps;
+  const { storage, recipients } = deps;
   const read = createDeliveryReader(deps);
   return {
     async page(keyId, eventId, subscriptionId, { before, limit }) {

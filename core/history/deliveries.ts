@@ -17,94 +17,114 @@ const ROWS_READ = 2_000;
 const EVENTS_AT_ONCE = 25;
 const NEWEST = { reverse: true, limit: 100 };
 
-export function createDeliveryList(deps: {
+interface ListDeps {
   readonly storage: Pick<Storage, "getItem" | "range">;
   readonly clock: Pick<Clock, "now">;
   readonly read: DeliveryReader;
-  readonly detailOf: (delivery: Delivery) => DeliveryDetail;
-}): History["deliveries"] {
-  const { storage, clock, read, detailOf } = deps;
+}
 
-  /** A line does not name its event; the event's record does. */
-  async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
-    const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
-    if (text === undefined) return undefined;
-    const { event } = readEvent(keyId, ordinal, text);
-    const [delivery] = await read([{ event, sub: subscriptionId }]);
-    return delivery;
-  }
+/** A row of the subscription: its place among the ordinals, and its delivery, unless another row shows that. */
+interface Row {
+  readonly place?: string;
+  readonly delivery?: Delivery;
+}
 
-  /** A damaged record does not name its event either. */
-  async function recordOf(keyId: string, subscriptionId: string, { key, value }: Entry): Promise<Delivery> {
-    const known = DELIVERY.read(value, key);
-    if (known !== DAMAGED) return known;
-    return damagedDelivery((await loadEvent(storage, keyId, ordinalOf(key))).event, subscriptionId);
-  }
-
-  /** Returns a place that all events are behind: those of a clock that was ahead are younger than now. */
-  async function newestPlace(keyId: string): Promise<string> {
-    const [youngest] = await storage.range(EVENT.under({ keyId }), { reverse: true, limit: 1 });
-    const acceptedAt = youngest === undefined ? 0 : ordinalTime(ordinalOf(youngest.key));
-    return ordinalFloor(Math.max(clock.now(), acceptedAt) + 1);
-  }
-
-  async function typed(detail: DeliveryDetail): Promise<DeliveryDetail> {
-    const { keyId, ordinal } = detail.delivery;
-    const { event, damaged } = await loadEvent(storage, keyId, ordinal);
-    return damaged ? detail : { ...detail, type: event.type };
-  }
-
-  /** Their events have bodies: a few at a time. */
-  async function allTyped(page: HistoryPage<DeliveryDetail>): Promise<HistoryPage<DeliveryDetail>> {
-    const items: DeliveryDetail[] = [];
-    for (let i = 0; i < page.items.length; i += EVENTS_AT_ONCE)
-      items.push(...(await Promise.all(page.items.slice(i, i + EVENTS_AT_ONCE).map(typed))));
-    return { ...page, items };
-  }
-
+export function createDeliveryList(deps: ListDeps): History["deliveries"] {
   async function pageOf(
     subscription: Subscription,
     status: DeliveryStatus | undefined,
     { after, limit }: PageRequest,
-  ): Promise<HistoryPage<DeliveryDetail>> {
-    const { id, keyId } = subscription;
-    const place = after ?? (await newestPlace(keyId));
-    const lineFrom = DUE.key({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
-    const recordFrom = after === undefined ? undefined : DELIVERY.key({ subscriptionId: id, ordinal: after });
-    const records = everyEntry(storage, DELIVERY.under({ subscriptionId: id }), { ...NEWEST, after: recordFrom });
-    const lines = everyEntry(storage, DUE.under({ subscriptionId: id }), { ...NEWEST, after: lineFrom });
-    const items: DeliveryDetail[] = [];
+  ): Promise<HistoryPage<Delivery>> {
+    const items: Delivery[] = [];
     let rows = 0;
-    let last = after;
-    let [record, line] = [await records.next(), await lines.next()];
-    while (!record.done || !line.done) {
-      if (++rows > ROWS_READ) return { items, next: last };
-      const known = record.done ? undefined : await recordOf(keyId, id, record.value);
-      const due = line.done ? undefined : lineOf(line.value);
-      if (due === undefined && !line.done) {
-        line = await lines.next();
-        continue;
-      }
-      let delivery: Delivery | undefined;
-      if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
-        delivery = readDelivery(known, eventOf(known), subscription, undefined, id);
-        record = await records.next();
-        if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
-      } else if (due !== undefined) {
-        delivery = neverTried(due) ? await untried(keyId, due) : undefined;
-        line = await lines.next();
-      }
+    let next = after;
+    for await (const { place, delivery } of rowsOf(deps, subscription, after)) {
+      if (++rows > ROWS_READ) return { items, next };
       if (delivery !== undefined && (status === undefined || delivery.status === status)) {
-        if (items.length === limit) return { items, next: last };
-        items.push(detailOf(delivery));
+        if (items.length === limit) return { items, next };
+        items.push(delivery);
       }
-      last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
+      next = place ?? next;
     }
     return { items };
   }
 
-  return async (...request) => allTyped(await pageOf(...request));
+  return async (...request) => {
+    const { items, next } = await pageOf(...request);
+    const typed: DeliveryDetail[] = [];
+    // Their events have bodies: a few at a time.
+    for (let i = 0; i < items.length; i += EVENTS_AT_ONCE)
+      typed.push(...(await Promise.all(items.slice(i, i + EVENTS_AT_ONCE).map((one) => withType(deps, one)))));
+    return { items: typed, ...(next !== undefined && { next }) };
+  };
 }
+
+/** Merges the records of a subscription with the lines of deliveries that have none, newest first. */
+async function* rowsOf(deps: ListDeps, subscription: Subscription, after: string | undefined): AsyncGenerator<Row> {
+  const { storage } = deps;
+  const { id: subscriptionId, keyId } = subscription;
+  const place = after ?? (await newestPlace(deps, keyId));
+  const lineFrom = DUE.key({ subscriptionId, dueAt: ordinalTime(place), ordinal: place });
+  const recordFrom = after === undefined ? undefined : DELIVERY.key({ subscriptionId, ordinal: after });
+  const records = everyEntry(storage, DELIVERY.under({ subscriptionId }), { ...NEWEST, after: recordFrom });
+  const lines = everyEntry(storage, DUE.under({ subscriptionId }), { ...NEWEST, after: lineFrom });
+  let [record, line] = [await records.next(), await lines.next()];
+  while (!record.done || !line.done) {
+    const known = record.done ? undefined : await recordOf(storage, keyId, subscriptionId, record.value);
+    const due = line.done ? undefined : lineOf(line.value);
+    if (due === undefined && !line.done) {
+      yield {};
+      line = await lines.next();
+    } else if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
+      const delivery = readDelivery(known, eventOf(known), subscription, undefined, subscriptionId);
+      yield { place: known.ordinal, delivery };
+      record = await records.next();
+      if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
+    } else if (due !== undefined) {
+      yield { place: placeOf(due), delivery: neverTried(due) ? await untried(deps, keyId, due) : undefined };
+      line = await lines.next();
+    }
+  }
+}
+
+/** Returns a place that all events are behind: those of a clock that was ahead are younger than now. */
+async function newestPlace({ storage, clock }: ListDeps, keyId: string): Promise<string> {
+  const [youngest] = await storage.range(EVENT.under({ keyId }), { reverse: true, limit: 1 });
+  const acceptedAt = youngest === undefined ? 0 : ordinalTime(ordinalOf(youngest.key));
+  return ordinalFloor(Math.max(clock.now(), acceptedAt) + 1);
+}
+
+/** A damaged record does not name its event; the event's own record does. */
+async function recordOf(
+  storage: ListDeps["storage"],
+  keyId: string,
+  subscriptionId: string,
+  { key, value }: Entry,
+): Promise<Delivery> {
+  const known = DELIVERY.read(value, key);
+  if (known !== DAMAGED) return known;
+  return damagedDelivery((await loadEvent(storage, keyId, ordinalOf(key))).event, subscriptionId);
+}
+
+/** A line does not name its event either. */
+async function untried(
+  { storage, read }: ListDeps,
+  keyId: string,
+  { subscriptionId, ordinal }: Due,
+): Promise<Delivery | undefined> {
+  const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
+  if (text === undefined) return undefined;
+  const { event } = readEvent(keyId, ordinal, text);
+  const [delivery] = await read([{ event, sub: subscriptionId }]);
+  return delivery;
+}
+
+async function withType({ storage }: ListDeps, delivery: Delivery): Promise<DeliveryDetail> {
+  const { event, damaged } = await loadEvent(storage, delivery.keyId, delivery.ordinal);
+  return damaged ? detailOf(delivery) : { ...detailOf(delivery), type: event.type };
+}
+
+export const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });
 
 const eventOf = (known: Delivery): WantedDelivery => ({
   id: known.eventId,

@@ -1,147 +1,54 @@
 /** Reads events and their results from storage: lists and details. */
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { bodyData, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor } from "../model/ids.ts";
-import { EVENT, ordinalOf } from "../model/schema.ts";
+import { ordinalFloor } from "../model/ids.ts";
+import { EVENT } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readEvent, type ReadEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
-import { meets } from "./attempt-search.ts";
-import { createDeliveryList } from "./deliveries.ts";
-import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { type ReadEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
+import { createDeliveryReader, type DeliveryReader, pairOf } from "../records/delivery-view.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
-import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
-import { createWideStatus } from "../records/wide-status.ts";
+import { everyRecipient, type Recipients } from "../records/recipients.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { createWideStatus, type ReadWideStatus } from "../records/wide-status.ts";
+import { meets } from "./attempt-search.ts";
+import { createDeliveryList, detailOf } from "./deliveries.ts";
+import { eventPages } from "./event-pages.ts";
+import type { DeliveriesRequest, EventFilter, EventSummary, History, HistoryPage } from "./history.ts";
 
-import type { DeliveriesRequest, DeliveryDetail, EventFilter, EventSummary, History } from "./history.ts";
-
-export { readDelivery } from "../records/delivery-view.ts";
-
-/** Most rows and characters that one page reads; the rest belongs to the next page. */
-const ROWS_READ = 2_000;
-const CHARACTERS_READ = 16_000_000;
-const PAGE = 100;
 /** Most deliveries of wide events that one page reads to find their status. */
 const DELIVERIES_READ = 20_000;
 
 /** The first page, unless another is requested. */
 const FIRST_DELIVERIES: DeliveriesRequest = { from: 0, limit: 200 };
 
-export function createHistory(deps: {
+interface HistoryDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly subscriptionCache: SubscriptionCache;
-  readonly recipients?: Recipients;
+  readonly recipients: Recipients;
   readonly clock: Pick<Clock, "now">;
-}): History {
-  const { storage, clock, recipients = createRecipients(storage) } = deps;
+}
+
+export function createHistory(deps: HistoryDeps): History {
+  const { storage, recipients } = deps;
   const read = createDeliveryReader(deps);
-  const wideStatus = createWideStatus({ storage, recipients, read });
-
-  /** Reads the status and the deliveries of events with a list of their own, all at once. */
-  async function readNarrow(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, Narrow>> {
-    const narrow = events.filter(({ event }) => event.wide === undefined);
-    const pairs = narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
-    const deliveries = await read(pairs);
-    const found = new Map<RelayEvent, Narrow>();
-    let first = 0;
-    for (const one of narrow) {
-      const own = deliveries.slice(first, (first += one.event.subscriptionIds.length));
-      found.set(one.event, { status: statusOf(one, own), deliveries: own });
-    }
-    return found;
-  }
-
-  /** Whether a delivery of a wide event was attempted as the filter asks, and how many were read to tell. */
-  async function attemptedWide(event: RelayEvent, filter: EventFilter): Promise<{ found: boolean; read: number }> {
-    const { subscriptionId: id } = filter;
-    let count = 0;
-    for await (const page of id === undefined ? everyRecipient(recipients, event) : [[{ id }]]) {
-      const deliveries = await read(page.map(pairOf(event)));
-      count += deliveries.length;
-      if (wasAttempted(deliveries, filter)) return { found: true, read: count };
-    }
-    return { found: false, read: count };
-  }
-
-  const readWide = async (event: RelayEvent): Promise<Wide> =>
-    (await unlessUnreadable(wideStatus(event))) ?? UNREADABLE;
-
-  /** Whether an event goes to a subscription; false when its snapshot is damaged. */
-  const goesTo = async (event: RelayEvent, id: string): Promise<boolean> =>
-    (await unlessUnreadable(recipients.has(event, id))) === true;
+  const readers: Readers = { ...deps, read, wideStatus: createWideStatus({ storage, recipients, read }) };
 
   return {
-    async events(keyId, filter, { after, limit }) {
-      const { since = 0, until, type, subscriptionId, status, id, text } = filter;
-      const asksAttempts = [filter.statusCode, filter.error, filter.minDurationMs].some((one) => one !== undefined);
-      const counted = status === undefined && !asksAttempts;
-      const items: EventSummary[] = [];
-      let rows = 0;
-      let looked = 0;
-      let characters = 0;
-      let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
-      for (;;) {
-        const from = at === undefined ? undefined : EVENT.key({ keyId, ordinal: at });
-        // Rows come with their bodies, which may be large, so a page is small.
-        const page = await storage.range(EVENT.under({ keyId }), { after: from, limit: PAGE, reverse: true });
-        const wanted: ReadEvent[] = [];
-        let ended = page.length < PAGE;
-        for (const { key, value } of page) {
-          const found = readEvent(keyId, ordinalOf(key), value);
-          const { event } = found;
-          characters += value.length;
-          if (event.acceptedAt < since) {
-            ended = true;
-            break;
-          }
-          if (type !== undefined && event.type !== type) continue;
-          if (id !== undefined && !event.id.startsWith(id)) continue;
-          if (text !== undefined && (found.damaged || !bodyData(event).includes(text))) continue;
-          if (subscriptionId !== undefined && !(await goesTo(event, subscriptionId))) continue;
-          wanted.push(found);
-        }
-        const narrow = await readNarrow(wanted);
-        for (const found of wanted) {
-          const { event } = found;
-          if (counted && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-          const own = narrow.get(event);
-          const wide = own === undefined ? await readWide(event) : undefined;
-          const now = (own ?? wide)?.status as EventStatus;
-          const damaged = found.damaged || wide?.damaged === true;
-          looked += wide?.read ?? 0;
-          let matches = status === undefined || now === status;
-          if (matches && asksAttempts) {
-            const many = own === undefined ? await unlessUnreadable(attemptedWide(event, filter)) : undefined;
-            looked += many?.read ?? 0;
-            matches = many?.found ?? wasAttempted(own?.deliveries ?? [], filter);
-          }
-          if (matches) {
-            if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-            items.push({ event, damaged, status: now, ...(own !== undefined && { deliveries: own.deliveries }) });
-          }
-          // The next page continues after this event, and its status is remembered.
-          if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };
-        }
-        if (ended) return { items };
-        at = ordinalOf(page.at(-1)?.key ?? "");
-        rows += page.length;
-        if (rows >= ROWS_READ || characters >= CHARACTERS_READ) return { items, next: at };
-      }
-    },
+    events: (keyId, filter, page) => new EventList(readers, keyId, filter, page.limit).from(page.after),
 
     async event(keyId, eventId, { from, limit } = FIRST_DELIVERIES) {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) return undefined;
       const { event, damaged } = located;
-      const wide = event.wide === undefined ? undefined : await readWide(event);
-      const status = wide === undefined ? (await readNarrow([located])).get(event)?.status : wide.status;
+      const state = event.wide === undefined ? undefined : await readWide(readers, event);
+      const status = state === undefined ? (await readNarrow(read, [located])).get(event)?.status : state.status;
       const list = await unlessUnreadable(recipients.slice(event, from, limit));
       const deliveries = await read((list ?? []).map(pairOf(event)));
       const end = from + deliveries.length;
       return {
         event,
-        damaged: damaged || wide?.damaged === true || list === undefined,
+        damaged: damaged || state?.damaged === true || list === undefined,
         status: status as EventStatus,
         deliveries: deliveries.map(detailOf),
         ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),
@@ -154,8 +61,13 @@ export function createHistory(deps: {
       for await (const page of everyRecipient(recipients, event)) yield await read(page.map(pairOf(event)));
     },
 
-    deliveries: createDeliveryList({ storage, clock, read, detailOf }),
+    deliveries: createDeliveryList(readers),
   };
+}
+
+interface Readers extends HistoryDeps {
+  readonly read: DeliveryReader;
+  readonly wideStatus: ReadWideStatus;
 }
 
 interface Narrow {
@@ -170,8 +82,118 @@ interface Wide {
   readonly damaged?: true;
 }
 
-/** What is listed of a wide event whose snapshot is damaged: it counts as failed, because its deliveries are unknown. */
+/** A wide event whose snapshot is damaged counts as failed, because its deliveries are unknown. */
 const UNREADABLE: Wide = { status: "failed", read: 0, damaged: true };
+
+const readWide = async ({ wideStatus }: Readers, event: RelayEvent): Promise<Wide> =>
+  (await unlessUnreadable(wideStatus(event))) ?? UNREADABLE;
+
+/** Reads the status and the deliveries of events with a list of their own, all at once. */
+async function readNarrow(
+  read: DeliveryReader,
+  events: readonly ReadEvent[],
+): Promise<ReadonlyMap<RelayEvent, Narrow>> {
+  const narrow = events.filter(({ event }) => event.wide === undefined);
+  const deliveries = await read(narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub }))));
+  let first = 0;
+  return new Map(
+    narrow.map((one) => {
+      const own = deliveries.slice(first, (first += one.event.subscriptionIds.length));
+      return [one.event, { status: statusOf(one, own), deliveries: own }];
+    }),
+  );
+}
+
+/** One page of the list of events. */
+class EventList {
+  readonly #readers: Readers;
+  readonly #keyId: string;
+  readonly #filter: EventFilter;
+  readonly #limit: number;
+  readonly #asksAttempts: boolean;
+  readonly #items: EventSummary[] = [];
+  /** Deliveries of wide events that were read. */
+  #read = 0;
+
+  constructor(readers: Readers, keyId: string, filter: EventFilter, limit: number) {
+    [this.#readers, this.#keyId, this.#filter, this.#limit] = [readers, keyId, filter, limit];
+    this.#asksAttempts = [filter.statusCode, filter.error, filter.minDurationMs].some((one) => one !== undefined);
+  }
+
+  async from(after: string | undefined): Promise<HistoryPage<EventSummary>> {
+    const { since, until } = this.#filter;
+    const items = this.#items;
+    const ordinal = after ?? (until === undefined ? undefined : ordinalFloor(until));
+    const begin = ordinal === undefined ? undefined : EVENT.key({ keyId: this.#keyId, ordinal });
+    let next: string | undefined;
+    for await (const page of eventPages(this.#readers.storage, this.#keyId, { after: begin, since })) {
+      const end = await this.#add(await this.#wanted(page.events));
+      if (end !== undefined) return { items, next: end };
+      next = page.next;
+    }
+    return { items, ...(next !== undefined && { next }) };
+  }
+
+  /** Returns those that the filter takes by what the events themselves say. */
+  async #wanted(events: readonly ReadEvent[]): Promise<readonly ReadEvent[]> {
+    const { type, subscriptionId, id, text } = this.#filter;
+    const wanted: ReadEvent[] = [];
+    for (const found of events) {
+      const { event, damaged } = found;
+      if (type !== undefined && event.type !== type) continue;
+      if (id !== undefined && !event.id.startsWith(id)) continue;
+      if (text !== undefined && (damaged || !bodyData(event).includes(text))) continue;
+      if (subscriptionId !== undefined && !(await this.#goesTo(event, subscriptionId))) continue;
+      wanted.push(found);
+    }
+    return wanted;
+  }
+
+  /** Returns true when an event goes to a subscription; false when its snapshot is damaged. */
+  async #goesTo(event: RelayEvent, id: string): Promise<boolean> {
+    return (await unlessUnreadable(this.#readers.recipients.has(event, id))) === true;
+  }
+
+  /** Adds those that the filter takes by their status and attempts. @returns where the next page begins, when this one ends */
+  async #add(events: readonly ReadEvent[]): Promise<string | undefined> {
+    const { status } = this.#filter;
+    const counted = status === undefined && !this.#asksAttempts;
+    const narrow = await readNarrow(this.#readers.read, events);
+    for (const { event, damaged } of events) {
+      const isFull = this.#items.length === this.#limit;
+      if (counted && isFull) return this.#items.at(-1)?.event.ordinal;
+      const own = narrow.get(event);
+      const now: Wide = own === undefined ? await readWide(this.#readers, event) : { ...own, read: 0 };
+      this.#read += now.read;
+      const matches = status === undefined || now.status === status;
+      if (matches && (!this.#asksAttempts || (await this.#wasAttempted(event, own)))) {
+        if (isFull) return this.#items.at(-1)?.event.ordinal;
+        const summary = { event, damaged: damaged || now.damaged === true, status: now.status };
+        this.#items.push({ ...summary, ...(own !== undefined && { deliveries: own.deliveries }) });
+      }
+      // The next page continues after this event, and its status is remembered.
+      if (this.#read >= DELIVERIES_READ) return event.ordinal;
+    }
+    return undefined;
+  }
+
+  /** Returns true when a delivery was attempted as the filter asks. Those of a wide event are read, in pages. */
+  async #wasAttempted(event: RelayEvent, own: Narrow | undefined): Promise<boolean> {
+    if (own !== undefined) return wasAttempted(own.deliveries, this.#filter);
+    return (await unlessUnreadable(this.#wideAttempted(event))) ?? false;
+  }
+
+  async #wideAttempted(event: RelayEvent): Promise<boolean> {
+    const { read, recipients } = this.#readers;
+    const { subscriptionId: id } = this.#filter;
+    for await (const page of id === undefined ? everyRecipient(recipients, event) : [[{ id }]]) {
+      const deliveries = await read(page.map(pairOf(event)));
+      this.#read += deliveries.length;
+      if (wasAttempted(deliveries, this.#filter)) return true;
+    }
+    return false;
+  }
+}
 
 function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boolean {
   const { subscriptionId: id } = filter;
@@ -180,8 +202,3 @@ function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boo
       (id ?? subscriptionId) === subscriptionId && attempts.some((one) => meets(one, filter)),
   );
 }
-
-const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });
-
-/** Whether a cursor may contain the text. */
-export const isPlace = (text: string): boolean => isOrdinal(text);

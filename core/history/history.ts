@@ -24,7 +24,7 @@ export interface EventFilter {
 export interface EventSummary {
   readonly event: RelayEvent;
   /**
-   * Whether its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. Also
+   * True when its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. Also
    * true in a list when the snapshot of its subscriptions is damaged: its status is not certain then.
    */
   readonly damaged: boolean;

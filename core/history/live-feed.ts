@@ -20,7 +20,7 @@ export interface LiveFeed {
    * @param since epoch ms; the first message is `again` when something may have happened from then to now
    */
   listen(keyId: string, send: (message: FeedMessage) => void, since?: number): () => void;
-  /** Notes that something happens on a key. @returns whether somebody listens to it, and so is to be told what */
+  /** Notes that something happens on a key. @returns true when somebody listens to it */
   hears(keyId: string): boolean;
   /** An event was stored. Called when `hears` says so, as `attempted` is. */
   accepted(event: RelayEvent): void;
@@ -30,7 +30,7 @@ export interface LiveFeed {
   changed(keyId: string, subscriptionId: string): void;
 }
 
-/** What happened last is noted, of all keys together: enough for the time in which a page opens. */
+/** Notes of what happened last, of all keys together: enough for the time in which a page opens. */
 const NOTED = 1_024;
 
 export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
@@ -47,7 +47,7 @@ export function createFeed({ now }: Pick<Clock, "now">): LiveFeed {
     return listeners.has(keyId);
   }
 
-  /** Whether something may have happened on a key since then: where the oldest note is younger, there may have been others before it. */
+  /** Returns true when something may have happened on a key since then; also where only younger notes are left. */
   const happened = (keyId: string, since: number): boolean =>
     since < beganAt ||
     (keys[next] !== undefined && (times[next] as number) >= since) ||

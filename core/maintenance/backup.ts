@@ -10,7 +10,6 @@ import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { CONTROL, FILLING } from "../model/schema.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { lostSince, quarantinedIn } from "./quarantined.ts";
 
 const PAGE = 200;
 /** Characters of changes that wait while a reader is slow; beyond it the backup fails. */
@@ -215,4 +214,24 @@ function changeOf([op, key, value]: readonly unknown[]): Change {
   if (op === "p" && typeof key === "string" && typeof value === "string") return { op: "put", key, value };
   if (op === "d" && typeof key === "string") return { op: "delete", key };
   throw new NoBackup("one of its lines cannot be read");
+}
+
+const numberOf = (fact: unknown): number => (typeof fact === "number" ? fact : 0);
+
+/** Returns how many files the storage has moved to quarantine, in earlier runs too. */
+export async function quarantinedIn(storage: Pick<Storage, "status">): Promise<number> {
+  return numberOf((await storage.status())["quarantined"]);
+}
+
+/**
+ * Counts the files that went to quarantine meanwhile, and the items that cannot be read but stay where they are.
+ * @returns what is lost, in words; undefined when the copy lacks nothing
+ */
+export async function lostSince(storage: Pick<Storage, "status">, before: number): Promise<string | undefined> {
+  const { quarantined, unreadable } = await storage.status();
+  const lost = numberOf(quarantined) - before + numberOf(unreadable);
+  if (lost <= 0) return undefined;
+  return lost === 1
+    ? "1 file or item could not be read: the copy lacks its record, which the log names"
+    : `${lost} files or items could not be read: the copy lacks their records, which the log names`;
 }

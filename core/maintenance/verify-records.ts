@@ -2,6 +2,7 @@
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
+import { StorageError } from "../model/errors.ts";
 import { DAMAGED } from "../model/kind.ts";
 import {
   ATTEMPTS,
@@ -12,30 +13,30 @@ import {
   EVENT_ID,
   EXPIRY,
   FAILED,
+  FANOUT,
   FANOUT_LINES,
+  fanoutQueue,
+  HELD,
   KINDS,
+  MEMBERS,
   OVERLAP,
+  SEQUENCE,
+  SNAPSHOT,
   STATS,
   SUBSCRIPTION,
   WAITING,
 } from "../model/schema.ts";
 import { isLive, MOST_ATTEMPTS } from "../model/subscription.ts";
-import type { Entry } from "../ports/storage.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
 import { readEvent, readRecord } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
-import { readSubscription } from "../records/subscription-record.ts";
 import { isRemoving } from "../records/fanout-row.ts";
-import { checkHeld, checkSequence, checkWaiting } from "./verify-order.ts";
-import {
-  checkFanout,
-  checkFanoutLine,
-  checkMembers,
-  checkSnapshot,
-  recipientsNow,
-  recipientsOf,
-  type Readable,
-} from "./verify-wide.ts";
+import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
+import { countOf } from "../records/snapshots.ts";
+import { readSubscription } from "../records/subscription-record.ts";
+
+export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
 /** Returns what is wrong with a record. A DamagedRecordError, SyntaxError or TypeError means that it cannot be read. */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
@@ -69,7 +70,7 @@ export async function checkEvent(
   return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
 }
 
-/** Whether an event has a delivery for the subscription. A damaged event is reported at its own key and agrees here. */
+/** Returns true when an event has a delivery for the subscription. A damaged event is reported at its own key. */
 async function names(
   text: string,
   keyId: string,
@@ -173,6 +174,104 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
   // One that is damaged is reported where it is stored, and counts until it is deleted.
   for await (const entry of everyEntry(storage, prefix)) if (isLive(readSubscription(entry.value, entry.key))) live++;
   return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
+}
+
+// Wide events: their state, their snapshots, and the line of their unwritten deliveries.
+
+const known = new WeakMap<Readable, Recipients>();
+
+/** Returns a reader for one storage, so that a snapshot is read once for many events. */
+function recipientsOf(storage: Readable): Recipients {
+  let recipients = known.get(storage);
+  if (recipients === undefined) known.set(storage, (recipients = createRecipients(storage)));
+  return recipients;
+}
+
+/** Returns the subscriptions of an event whose deliveries must exist, and how many are not written yet. */
+async function recipientsNow(
+  event: RelayEvent,
+  storage: Readable,
+): Promise<{ readonly written: readonly string[]; readonly unwritten: number }> {
+  const { keyId, ordinal, acceptedAt, wide } = event;
+  if (wide === undefined) return { written: event.subscriptionIds, unwritten: 0 };
+  // The line first: what it reports as written stays written.
+  const at = DUE.key({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
+  const line = await storage.getItem(at);
+  const done = line === undefined ? wide.count : DUE.orThrow(line, at).attempts;
+  const ids: string[] = [];
+  for await (const page of everyRecipient(recipientsOf(storage), event)) ids.push(...page.map(({ id }) => id));
+  const later = event.subscriptionIds.length;
+  return { written: [...ids.slice(0, done), ...ids.slice(ids.length - later)], unwritten: wide.count - done };
+}
+
+async function checkFanout({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const row = FANOUT.orThrow(value);
+  const id = FANOUT.id(key);
+  const [text, header] = await storage.getMany([EVENT.key(id), SNAPSHOT.key({ keyId: id.keyId, id: row.snapshot })]);
+  if (header === undefined) return "uses a snapshot that does not exist";
+  if (row.state === "removing") return text === undefined ? undefined : "is being removed, but its event still exists";
+  if (text === undefined) return "belongs to an event that does not exist";
+  return EVENT.orThrow(text).wide?.snapshot === row.snapshot ? undefined : "disagrees with its event";
+}
+
+async function checkSnapshot({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const count = countOf(value);
+  if (count === undefined) return value === "writing" || value.startsWith("closing ") ? undefined : "cannot be read";
+  const { keyId, id: snapshot } = SNAPSHOT.id(key);
+  try {
+    await createRecipients(storage).members(keyId, { snapshot, count });
+    return undefined;
+  } catch (error) {
+    if (error instanceof StorageError && error.fault === "broken") return "is incomplete";
+    throw error;
+  }
+}
+
+async function checkMembers({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  MEMBERS.orThrow(value);
+  const header = await storage.getItem(SNAPSHOT.key(MEMBERS.id(key)));
+  return header === undefined ? "belongs to a snapshot that does not exist" : undefined;
+}
+
+async function checkFanoutLine({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = DUE.orThrow(value, key);
+  const text = await storage.getItem(EVENT.key({ keyId, ordinal }));
+  if (text === undefined) return "belongs to an event that does not exist";
+  const { wide, acceptedAt } = EVENT.orThrow(text);
+  if (wide === undefined || subscriptionId !== fanoutQueue(keyId)) return "belongs to an event that is not wide";
+  return wide.count === written + left && dueAt === acceptedAt ? undefined : "disagrees with its event";
+}
+
+// Ordered subscriptions: who waits, and that each busy sequence has somebody whose turn it is.
+
+async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const { subscriptionId, sequence } = SEQUENCE.id(key);
+  const row = SEQUENCE.orThrow(value);
+  const [first] = await storage.range(WAITING.under({ subscriptionId, sequence }), { limit: 1 });
+  if (!row.busy) return first === undefined ? undefined : "is idle, but deliveries wait in it";
+  const held = await storage.getItem(HELD.key({ subscriptionId, sequence }));
+  if (held !== undefined) return undefined;
+  for await (const line of everyEntry(storage, DUE.under({ subscriptionId }))) {
+    const due = DUE.orThrow(line.value, line.key);
+    if (due.damaged !== undefined || due.order?.sequence === sequence) return undefined;
+  }
+  return "is busy, but it is nobody's turn";
+}
+
+async function checkWaiting({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const { cycle, order, ...id } = WAITING.orThrow(value, key);
+  const delivery = DELIVERY.read(await storage.getItem(DELIVERY.key(id)));
+  if (delivery === undefined) return "belongs to a delivery that does not exist";
+  if (delivery === DAMAGED) return undefined;
+  if (delivery.status !== "pending") return `waits, but its delivery is ${delivery.status}`;
+  return delivery.cycle === cycle && delivery.order?.place === order?.place ? undefined : "disagrees with its delivery";
+}
+
+async function checkHeld({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const held = HELD.orThrow(value);
+  const row = SEQUENCE.read(await storage.getItem(SEQUENCE.key({ ...held, ...HELD.id(key) })));
+  // A damaged row is reported where it is stored.
+  return row === DAMAGED || row?.busy === true ? undefined : "holds up a sequence that is not busy";
 }
 
 const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");

@@ -4,8 +4,7 @@ import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
 import { everyPage } from "../records/every-entry.ts";
-import { checkEvent, CHECKS, type Check } from "./verify-records.ts";
-import type { Readable } from "./verify-wide.ts";
+import { checkEvent, CHECKS, type Check, type Readable } from "./verify-records.ts";
 
 export interface RecordFault {
   readonly key: string;

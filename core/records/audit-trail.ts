@@ -67,7 +67,7 @@ export function createAuditTrail(deps: {
     return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, actor, clock, facts));
   }
 
-  /** Whether this refusal is written. Counts it when it is not. */
+  /** Returns true when this refusal is written. Counts it when it is not. */
   function admitted({ action, actor: { sub, address = "" } }: AuditEntry, alike: string): boolean {
     const now = clock.monotonic();
     if (now - since >= WINDOW_MS) {

@@ -59,19 +59,22 @@ export async function readTexts(
 const isBroken = (error: unknown): boolean => error instanceof StorageError && error.fault === "broken";
 
 /**
- * Whether a stored record cannot be read, so that the same fails again while the record is as it is. For work on many
+ * Returns true when a stored record cannot be read, so that the same fails again while it is as it is. For work on many
  * records, which leaves out what needs this one.
  */
 export const isDamage = (error: unknown): error is Error =>
   isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
 
-/** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param told called when it does */
-export async function unlessUnreadable<T>(work: Promise<T>, told?: (error: unknown) => void): Promise<T | undefined> {
+/** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param onDamage called when it does */
+export async function unlessUnreadable<T>(
+  work: Promise<T>,
+  onDamage?: (error: unknown) => void,
+): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {
     if (!isDamage(error)) throw error;
-    told?.(error);
+    onDamage?.(error);
     return undefined;
   }
 }
@@ -93,7 +96,7 @@ export const loadEvent = async (storage: Readable, keyId: string, ordinal: strin
   readEvent(keyId, ordinal, await getText(storage, EVENT.key({ keyId, ordinal })));
 
 /**
- * Returns what is shown for a damaged event: its place and time from its key, and those other fields that still look
+ * Returns what is shown for a damaged event: its place and time from its key, and those other fields that are still
  * valid. Never send or store it: any character may be wrong.
  */
 function outlineOf(keyId: string, ordinal: string, text = ""): RelayEvent {
@@ -180,17 +183,11 @@ export function createDamageReport({
       kind,
       key,
       fault: damage,
-      detail: DETAIL[damage],
+      detail: damage === "sealed" ? SEALED : UNUSABLE,
     });
   };
 }
 
 const UNUSABLE = "each event of its key fails for it, until it is deleted and created again";
-const DETAIL: Readonly<Record<DamagedRecordError["damage"], string>> = {
-  checksum: UNUSABLE,
-  unreadable: UNUSABLE,
-  misplaced: UNUSABLE,
-  missing: UNUSABLE,
-  sealed:
-    "nothing can be signed for it, until its secret is rotated without an overlap, or it is deleted and created again",
-};
+const SEALED =
+  "nothing can be signed for it, until its secret is rotated without an overlap, or it is deleted and created again";

@@ -42,7 +42,7 @@ export type WantedDelivery = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acce
 interface Pair {
   readonly event: WantedDelivery;
   readonly sub: string;
-  /** What is known of the subscription at acceptance. */
+  /** The subscription at acceptance, as far as that is known. */
   readonly member?: Partial<FanoutMember>;
 }
 

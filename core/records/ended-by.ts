@@ -30,7 +30,7 @@ export function asEnded(delivery: Delivery, sub: Subscription | undefined): Deli
   return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
 }
 
-/** Counts a delivery that its subscription or damage has ended. @param failed is told of deliveries that have failed */
+/** Counts a delivery that its subscription or damage has ended. @param failed called with those that have failed */
 export function countEnd(
   { keyId, subscriptionId, status, reason }: Delivery,
   metrics: Pick<Metrics, "count">,

@@ -40,7 +40,7 @@ export interface Endings {
 interface EndingDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly recipients: Pick<Recipients, "has">;
-  /** Is told of deliveries that have failed. */
+  /** Counts deliveries that have failed. */
   readonly statsCollector: { failed(keyId: string, subscriptionIds: readonly string[]): void };
   readonly log: Log;
   readonly metrics: Pick<Metrics, "count">;
@@ -96,7 +96,7 @@ export function createEndings(deps: EndingDeps): Endings {
   }
 
   function finish(keyId: string, id: string): Promise<void> {
-    // What runs may have begun before the commit that is meant.
+    // The one that runs may have begun before the commit that is meant.
     const next = (running.get(id) ?? Promise.resolve())
       .catch(() => undefined)
       .then(() => run(keyId, id))

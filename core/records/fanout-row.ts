@@ -9,7 +9,7 @@ import { readEvent, readOrThrow, readTexts } from "./damage.ts";
 /** Returns a row that differs from every earlier one. */
 const reopen = (snapshot: string): FanoutRow => ({ snapshot, state: "open", turn: randomId("turn") });
 
-/** Whether an event, which is gone, was a wide one whose deliveries are still being deleted. @throws DamagedRecordError, StorageError */
+/** Returns true when an event that is gone was wide, and its deliveries are still being deleted. @throws DamagedRecordError, StorageError */
 export async function isRemoving(storage: Pick<Storage, "getItem">, keyId: string, ordinal: string): Promise<boolean> {
   return (await readOrThrow(storage, FANOUT, { keyId, ordinal }))?.state === "removing";
 }

@@ -1,4 +1,4 @@
-/** Finds an event by its id. The relay's ids contain the place; a publisher's id is looked up. */
+/** Finds an event by its id. The relay's ids contain the place; a publisher's id has a row that names it. */
 import { eventOrdinal } from "../model/ids.ts";
 import { EVENT, EVENT_ID } from "../model/schema.ts";
 import type { Storage } from "../ports/storage.ts";

@@ -75,7 +75,7 @@ export async function skipAllHeld(
   return held;
 }
 
-/** Whether a failed delivery of it holds up those behind it. */
+/** Returns true when a failed delivery of it holds up those behind it. */
 export const holdsUp = (sub: Subscription | undefined): boolean =>
   sub?.status === "active" && sub.deletedAt === undefined && sub.ordered === true && sub.onFailed === "hold";
 

@@ -31,7 +31,7 @@ export interface Recipients {
    * @throws StorageError `broken` when the snapshot is missing or not as it was written
    */
   slice(event: Listed, from: number, limit: number): Promise<readonly Recipient[]>;
-  /** Whether the event goes to this subscription. @throws StorageError */
+  /** Returns true when the event goes to this subscription. @throws StorageError */
   has(event: Listed, subscriptionId: string): Promise<boolean>;
   /** Returns the members of a snapshot. @throws StorageError */
   members(keyId: string, wide: Wide): Promise<readonly FanoutMember[]>;
@@ -111,31 +111,6 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
       return now.ids.has(id);
     },
   };
-}
-
-/** Pages of a snapshot of unknown length that are read at once. */
-const PAGES_READ = 40;
-
-/**
- * Returns the members of a snapshot of which only the name is known, because the records that hold its length are damaged.
- * @throws StorageError `broken` when the snapshot is missing or not as it was written
- */
-export async function wholeSnapshot(
-  storage: Pick<Storage, "getMany">,
-  keyId: string,
-  snapshot: string,
-): Promise<readonly FanoutMember[]> {
-  const pages: string[] = [];
-  for (let ended = false; !ended;) {
-    const keys = Array.from({ length: PAGES_READ }, (_, i) =>
-      MEMBERS.key({ keyId, id: snapshot, page: pages.length + i }),
-    );
-    const texts = await storage.getMany(keys);
-    const there = texts.slice(0, texts.includes(undefined) ? texts.indexOf(undefined) : PAGES_READ);
-    pages.push(...(there as readonly string[]));
-    ended = there.length < PAGES_READ;
-  }
-  return membersOf(snapshot, pages);
 }
 
 /** Yields every recipient of an event, in pages. @throws StorageError */

@@ -19,7 +19,7 @@ interface SequenceId {
 /** A sequence that nobody has entered yet. */
 export const NEW: SequenceRow = { busy: false, entered: 0 };
 
-/** Whether this delivery holds up its sequence. @param held the row of who holds it up */
+/** Returns true when this delivery holds up its sequence. @param held the row of who holds it up */
 export function holdsIt(held: string | undefined, ordinal: string): boolean {
   const row = HELD.read(held);
   return row !== undefined && row !== DAMAGED && row.ordinal === ordinal;

@@ -17,7 +17,11 @@ import { PAGE_MEMBERS, snapshotId } from "./recipients.ts";
 
 const WRITING = "writing";
 const liveText = (count: number): string => `live ${count}`;
-export const isLiveText = (text: string): boolean => text.startsWith("live ");
+/** Returns how many members a snapshot has, by its header; `undefined` while it is not complete. */
+export function countOf(header = ""): number | undefined {
+  const count = /^live (\d{1,9})$/.exec(header)?.[1];
+  return count === undefined ? undefined : Number(count);
+}
 /** Pages per commit. */
 const PAGES_AT_ONCE = 8;
 /** How often a writer starts over after it lost against another writer or against retention. */
@@ -47,11 +51,11 @@ interface Snapshots {
   of(keyId: string, fan: Fanout): Snapshot;
   /**
    * Stores the snapshots that are missing.
-   * @param look reads again whether they exist, even if they did before
+   * @param again reads again whether they exist, even if they did before
    * @returns the conditions for the commit of the events
    * @throws StorageError
    */
-  ready(wanted: Iterable<Snapshot>, look?: boolean): Promise<readonly Change[]>;
+  ready(wanted: Iterable<Snapshot>, again?: boolean): Promise<readonly Change[]>;
   /** Forgets snapshots after a commit that was conditional on them was refused: they may be gone. */
   forget(wanted: Iterable<Snapshot>): void;
 }
@@ -101,10 +105,10 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
       if (snapshot === undefined) made.set(fan, (snapshot = snapshotOf(keyId, fan)));
       return snapshot;
     },
-    async ready(wanted, look = false) {
+    async ready(wanted, again = false) {
       const checks: Change[] = [];
       for (const snapshot of wanted) {
-        if (look) live.delete(snapshot);
+        if (again) live.delete(snapshot);
         await ensure(snapshot);
         const { keyId, wide } = snapshot;
         checks.push({ op: "check", key: SNAPSHOT.key({ keyId, id: wide.snapshot }), if: liveText(wide.count) });
@@ -135,4 +139,11 @@ function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly (readonly
     pages.push(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as FanoutMember));
   }
   return pages;
+}
+
+/** Returns how many members a snapshot has of which only the name is known. @throws StorageError `broken` when nobody knows */
+export async function storedCount(storage: Pick<Storage, "getItem">, keyId: string, snapshot: string): Promise<number> {
+  const count = countOf(await storage.getItem(SNAPSHOT.key({ keyId, id: snapshot })));
+  if (count === undefined) throw new StorageError("broken", `the header of snapshot ${snapshot} is damaged`);
+  return count;
 }

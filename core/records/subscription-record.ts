@@ -4,28 +4,28 @@ import { SUBSCRIPTION } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 
 /** Called with each damaged record that is met. */
-export type Told = (error: DamagedRecordError) => void;
+export type OnDamage = (error: DamagedRecordError) => void;
 
-/** Whether both are the same version of a record: mostly one object, unless it was read twice. */
+/** Returns true when both are the same version of a record: mostly one object, unless it was read twice. */
 export const isSameVersion = (one: Subscription | undefined, other: Subscription | undefined): boolean =>
   one === other || (one !== undefined && other !== undefined && SUBSCRIPTION.write(one) === SUBSCRIPTION.write(other));
 
 /**
  * Decodes a subscription, or outlines it when its record is damaged.
- * @param told called when it is damaged
+ * @param onDamage called when it is damaged
  */
-export function readSubscription(text: string, key: string, told?: Told): Subscription {
+export function readSubscription(text: string, key: string, onDamage?: OnDamage): Subscription {
   try {
     return SUBSCRIPTION.orThrow(text, key);
   } catch (error) {
     if (!(error instanceof DamagedRecordError)) throw error;
-    told?.(error);
+    onDamage?.(error);
     return outlineOf(key);
   }
 }
 
 /**
- * What stands for a damaged subscription. Nobody knows which events it wanted, so it stands for all of them: each gets a
+ * Returns what replaces a damaged subscription. Nobody knows which events it wanted, so it wants all of them: each gets a
  * delivery to it that has failed, which can be found and made good. Never send to it, and never store it.
  */
 function outlineOf(key: string): Subscription {
@@ -35,7 +35,7 @@ function outlineOf(key: string): Subscription {
   return { id, keyId, events: ["*"], ...shown, ...unknown };
 }
 
-/** Whether it is only the outline of one whose record is damaged. */
+/** Returns true when it is only the outline of one whose record is damaged. */
 export const isOutline = (sub: Pick<Subscription, "disabledReason">): boolean =>
   sub.disabledReason === "record_damaged";
 

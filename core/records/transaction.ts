@@ -8,7 +8,7 @@ import { getText } from "./damage.ts";
 /** Collects the changes of one commit. What was read is a condition of it only where it is also changed. */
 export class Tx {
   readonly #storage: Pick<Storage, "getItem">;
-  /** What was read, by key; `null` where nothing was. */
+  /** The texts that were read, by key; `null` where there was none. */
   readonly #was = new Map<string, string | null>();
   readonly changes: Change[] = [];
 

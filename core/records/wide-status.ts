@@ -16,8 +16,8 @@ import { tryCommit } from "./transaction.ts";
 import type { Recipients } from "./recipients.ts";
 
 /** Deliveries in the first read, and in the largest. */
-const FIRST_LOOK = 16;
-const LARGEST_LOOK = 500;
+const FIRST_READ = 16;
+const LARGEST_READ = 500;
 /** Events whose progress is remembered. */
 const HELD = 1_000;
 
@@ -74,14 +74,14 @@ export function createWideStatus(deps: {
     const statuses = new Set(same?.statuses);
     let endedAt = same?.endedAt ?? acceptedAt;
     let at = same?.at ?? 0;
-    let looked = 0;
-    for (let look = FIRST_LOOK; at < deliveryCount(event); look = Math.min(2 * look, LARGEST_LOOK)) {
-      const deliveries = await read((await recipients.slice(event, at, look)).map(pairOf(event)));
-      looked += deliveries.length;
+    let count = 0;
+    for (let size = FIRST_READ; at < deliveryCount(event); size = Math.min(2 * size, LARGEST_READ)) {
+      const deliveries = await read((await recipients.slice(event, at, size)).map(pairOf(event)));
+      count += deliveries.length;
       for (const { status, updatedAt } of deliveries) {
         if (status === "pending") {
           setNewest(held, name, { row, at, statuses, endedAt }, HELD);
-          return { status, row, read: looked };
+          return { status, row, read: count };
         }
         statuses.add(status);
         endedAt = Math.max(endedAt, updatedAt);
@@ -91,7 +91,7 @@ export function createWideStatus(deps: {
     const status = eventStatus([...statuses]);
     held.delete(name);
     const ended = { snapshot: now.snapshot, state: "ended", status, at: endedAt } as const;
-    if (!(await note(event, row, ended))) return { status: "pending", row, read: looked };
-    return { status, endedAt, row: FANOUT.write(ended), read: looked };
+    if (!(await note(event, row, ended))) return { status: "pending", row, read: count };
+    return { status, endedAt, row: FANOUT.write(ended), read: count };
   };
 }

@@ -1,4 +1,7 @@
-/** Reads a delivery for a replay, even when its record is damaged, with the rows by which it is pending: its line in the due index, or its place in order. */
+/**
+ * Reads a delivery for a replay, even when its record is damaged, with the rows by which it is pending: its line in the
+ * due index, or its place in order.
+ */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { bodyData, type RelayEvent } from "../model/event.ts";
 import { compileFilter, type Filter, type Matcher } from "../model/filter.ts";
@@ -13,7 +16,6 @@ import { freshDelivery } from "../records/delivery-records.ts";
 
 type Readable = Pick<Storage, "getItem" | "getMany">;
 
-/** What finds an event. */
 export type EventPlace = Pick<RelayEvent, "id" | "keyId" | "ordinal">;
 
 export interface CurrentDelivery {

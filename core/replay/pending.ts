@@ -13,7 +13,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { dueOf, movedChanges } from "../records/delivery-records.ts";
 import { asEnded } from "../records/ended-by.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { createRecipients, type Recipients } from "../records/recipients.ts";
+import type { Recipients } from "../records/recipients.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { endCurrent, readCurrent, type CurrentDelivery } from "./current-delivery.ts";
 
@@ -37,10 +37,10 @@ type Act = (current: CurrentDelivery, also: readonly Change[]) => Promise<boolea
 export function createPendingDeliveries(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
-  readonly recipients?: Recipients;
+  readonly recipients: Pick<Recipients, "has">;
   readonly clock: Pick<Clock, "now">;
 }): PendingDeliveries {
-  const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
+  const { storage, subscriptionCache, clock, recipients } = deps;
   const { queue } = storage;
 
   /** Finds the delivery and acts on it, again while it changes. */
@@ -80,7 +80,7 @@ export function createPendingDeliveries(deps: {
   const tryNow: Act = async ({ delivery, line }, also) => {
     if (line === undefined) throw await waiting(delivery);
     const now = clock.now();
-    // What is due already stays where it is in the queue of its subscription.
+    // One that is due already stays where it is in the queue of its subscription.
     if (line.dueAt <= now || neverTried(line))
       return await queue.withdraw(line, [{ op: "check", key: DUE.key(line), if: DUE.write(line) }, ...also], line);
     const next = { ...delivery, nextAttemptAt: now, updatedAt: now };

@@ -1,6 +1,4 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
-import { setNewest } from "../lib/bounded-map.ts";
-import { createCautiousNow } from "../lib/cautious-now.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { FAILED } from "../model/schema.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
@@ -23,9 +21,6 @@ interface ReplayJobOptions {
   readonly perSecond: number;
 }
 
-/** Subscriptions whose outdated failures are remembered, and for how long, ms. */
-const STARTS_HELD = 10_000;
-const WHOLE_AGAIN_MS = 86_400_000;
 /** Deliveries moved in one beat, over all subscriptions; the next beat comes when their due times have passed. */
 const BEAT = 100;
 /** How far the clocks of nodes may differ, ms. */
@@ -34,106 +29,52 @@ const SKEW_MS = 60_000;
 /** Replays `failed`/`exhausted` deliveries of active subscriptions. @returns how many were moved */
 type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Promise<number>;
 
-export function createReplayJob(deps: {
+interface JobDeps {
   readonly storage: Pick<Storage, "range">;
   readonly subscriptionCache: Pick<SubscriptionCache, "get">;
   readonly replay: Replay;
   readonly clock: Clock;
-}): ReplayJob {
-  const { storage, subscriptionCache, replay, clock } = deps;
-  /** What is too old by it stays passed over for a day: a wall clock that is set forwards for a while must not say so. */
-  const cautiousNow = createCautiousNow(clock);
-  const starts = new Map<string, { readonly after: string; readonly since: number }>();
-  let rule = "";
+}
 
+export function createReplayJob(deps: JobDeps): ReplayJob {
+  const { subscriptionCache, replay, clock } = deps;
   /** The subscription that was served last. The next run begins behind it: one that fails all the time takes all of a run. */
   let served: string | undefined;
 
-  /** Yields active subscriptions with failed deliveries: those behind the one that was served last, then the others. */
-  async function* candidates(): AsyncGenerator<Subscription, undefined> {
-    const from = served === undefined ? undefined : FAILED.end({ subscriptionId: served });
-    yield* between(from, undefined);
-    if (from !== undefined) yield* between(undefined, from);
-  }
-
-  /** Yields those between two keys, found by skipping from one subscription to the next. */
-  async function* between(from: string | undefined, to: string | undefined): AsyncGenerator<Subscription, undefined> {
-    for (let after = from; ;) {
-      const [entry] = await storage.range(FAILED.start, { after, limit: 1 });
-      if (entry === undefined || (to !== undefined && entry.key > to)) return;
-      const failed = FAILED.read(entry.value);
-      // A damaged line does not say whose it is: the next one of the same subscription does.
-      if (failed === DAMAGED) {
-        after = entry.key;
-        continue;
-      }
-      const { subscriptionId } = FAILED.id(entry.key);
-      after = FAILED.end({ subscriptionId });
-      const subscription = await activeOf(failed.keyId, subscriptionId);
-      if (subscription !== undefined) yield subscription;
-    }
-  }
-
-  /** Returns the subscription if it is active. A damaged one is passed over, so that the others get their turn. */
-  async function activeOf(keyId: string, id: string): Promise<Subscription | undefined> {
-    const subscription = await unlessUnreadable(Promise.resolve(subscriptionCache.get(keyId, id)));
-    return isLive(subscription) && subscription.status === "active" ? subscription : undefined;
-  }
-
-  /** Returns where a rule continues among a subscription's failed deliveries: those before it are outdated. */
-  function startOf(id: string): string | undefined {
-    const known = starts.get(id);
-    return known === undefined || clock.monotonic() - known.since > WHOLE_AGAIN_MS ? undefined : known.after;
-  }
-
-  function remember(id: string, after: string | undefined): void {
-    if (after === undefined) return;
-    const known = starts.get(id);
-    const since = startOf(id) === undefined ? clock.monotonic() : (known?.since ?? 0);
-    setNewest(starts, id, { after, since }, STARTS_HELD);
-  }
-
   return async ({ olderThanMs, maxAgeMs, maxReplays, limit, perSecond }, signal) => {
-    const asked = `${maxAgeMs} ${maxReplays}`;
-    if (rule !== asked) starts.clear();
-    rule = asked;
     // A delivery that fails again during this run waits for the next one.
     const youngest = clock.now() - olderThanMs;
     // A later one is from a clock that was ahead: waiting for it could take longer than the job asks for.
     const ripe = (failedAt: number): boolean =>
       failedAt <= youngest || failedAt > clock.now() + Math.max(olderThanMs, SKEW_MS);
-    const due = candidates();
+    const due = candidates(deps, served);
     let subscription: Subscription | undefined;
     let moved = 0;
 
     async function beat(): Promise<number> {
       const began = clock.monotonic();
       let went = 0;
-      while (went < BEAT && moved + went < limit && !signal.aborted) {
+      while (went < BEAT && moved < limit && !signal.aborted) {
         subscription ??= (await due.next()).value;
         if (subscription === undefined) break;
-        const current = await activeOf(subscription.keyId, subscription.id);
+        const current = await activeOf(subscriptionCache, subscription.keyId, subscription.id);
         // Disabled since it was found, and perhaps enabled again: what had failed before that waits for the next run.
         if (current?.generation !== subscription.generation) {
           subscription = undefined;
           continue;
         }
-        const one = await replay.failed({
+        const { replayed, more } = await replay.failed({
           subscription: current,
           since: clock.now() - maxAgeMs,
-          limit: Math.min(BEAT - went, limit - moved - went),
+          limit: Math.min(BEAT - went, limit - moved),
           perSecond,
           startsInMs: (went * 1_000) / perSecond - (clock.monotonic() - began),
-          after: startOf(subscription.id),
-          // A replay by hand may change that, so once a day all failed deliveries are read.
-          outdated: ({ cycle, reason }, acceptedAt) =>
-            reason !== "exhausted" || cycle >= maxReplays || acceptedAt < cautiousNow() - maxAgeMs,
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && ripe(failedAt) && cycle < maxReplays,
         });
-        went += one.replayed;
-        if (one.replayed > 0) served = subscription.id;
-        remember(subscription.id, one.outdatedTo);
-        if (!one.more || one.replayed === 0) subscription = undefined;
+        went += replayed;
+        moved += replayed;
+        if (replayed > 0) served = subscription.id;
+        if (!more || replayed === 0) subscription = undefined;
       }
       return went;
     }
@@ -141,15 +82,50 @@ export function createReplayJob(deps: {
     // An interrupted run leaves nothing half done: what was moved is pending, the next run finds the rest.
     using pacer = createPacer(clock, { maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) }, signal);
     try {
-      for (let went: number | undefined = BEAT; went === BEAT && moved < limit && !signal.aborted;) {
+      for (let went: number | undefined = BEAT; went === BEAT && moved < limit && !signal.aborted;)
         went = await pacer.schedule(beat);
-        moved += went ?? 0;
-      }
     } catch (error) {
       if (!signal.aborted) throw error;
-    } finally {
-      await due.return(undefined);
     }
     return moved;
   };
+}
+
+/** Yields active subscriptions with failed deliveries: those behind the one that was served last, then the others. */
+async function* candidates(deps: JobDeps, served: string | undefined): AsyncGenerator<Subscription, undefined> {
+  const from = served === undefined ? undefined : FAILED.end({ subscriptionId: served });
+  yield* between(deps, from, undefined);
+  if (from !== undefined) yield* between(deps, undefined, from);
+}
+
+/** Yields those between two keys, found by skipping from one subscription to the next. */
+async function* between(
+  { storage, subscriptionCache }: JobDeps,
+  from: string | undefined,
+  to: string | undefined,
+): AsyncGenerator<Subscription, undefined> {
+  for (let after = from; ;) {
+    const [entry] = await storage.range(FAILED.start, { after, limit: 1 });
+    if (entry === undefined || (to !== undefined && entry.key > to)) return;
+    const failed = FAILED.read(entry.value);
+    // A damaged line does not say whose it is: the next one of the same subscription does.
+    if (failed === DAMAGED) {
+      after = entry.key;
+      continue;
+    }
+    const { subscriptionId } = FAILED.id(entry.key);
+    after = FAILED.end({ subscriptionId });
+    const subscription = await activeOf(subscriptionCache, failed.keyId, subscriptionId);
+    if (subscription !== undefined) yield subscription;
+  }
+}
+
+/** Returns the subscription if it is active. A damaged one is passed over, so that the others get their turn. */
+async function activeOf(
+  cache: JobDeps["subscriptionCache"],
+  keyId: string,
+  id: string,
+): Promise<Subscription | undefined> {
+  const subscription = await unlessUnreadable(Promise.resolve(cache.get(keyId, id)));
+  return isLive(subscription) && subscription.status === "active" ? subscription : undefined;
 }

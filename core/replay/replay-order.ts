@@ -28,7 +28,7 @@ export async function withOrder(
   if (sub.ordered !== true || delivery.order !== undefined) return delivery;
   if (sub.orderBy === undefined) return { ...delivery, order: { sequence: 0, place: 0 } };
   const { event, damaged } = await loadEvent(storage, sub.keyId, delivery.ordinal);
-  // What is damaged is never sent.
+  // A damaged event is never sent.
   if (damaged) return delivery;
   return {
     ...delivery,

@@ -16,8 +16,8 @@ export type EndTurns = (event: Pick<RelayEvent, "keyId" | "id" | "ordinal">) => 
 
 /** An attempt takes at most 30 s. One that a dead node has begun ends with its lease. */
 const LONGEST_MS = 31_000;
-const LOOK_MS = 50;
-/** A retry that is further away than this is not on the wire, though a node holds it. */
+const AGAIN_MS = 50;
+/** A retry that is due later than this is not on the wire, though a node holds it. */
 const RESTING_MS = 1_000;
 
 export function createEndTurns(deps: {
@@ -34,7 +34,7 @@ export function createEndTurns(deps: {
     return (delivery?.nextAttemptAt ?? 0) > clock.now() + RESTING_MS;
   }
 
-  /** @returns whether its attempt is under way */
+  /** @returns true when its attempt is under way */
   async function isUnderWay(keyId: string, eventId: string, subscriptionId: string): Promise<boolean> {
     try {
       await cancel(keyId, eventId, subscriptionId);
@@ -51,7 +51,7 @@ export function createEndTurns(deps: {
       if (sub.ordered !== true) continue;
       while ((await isUnderWay(keyId, id, sub.id)) && !(await isResting(sub.id, ordinal))) {
         if (clock.monotonic() >= until) return;
-        await clock.sleep(clock.now() + LOOK_MS);
+        await clock.sleep(clock.now() + AGAIN_MS);
       }
     }
   };

@@ -3,12 +3,11 @@ import { eventStatus, type DeliveryStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal } from "../model/ids.ts";
 import { DAMAGED } from "../model/kind.ts";
-import { ATTEMPTS, DELIVERY, EVENT, EVENT_ID, FAILED } from "../model/schema.ts";
-import type { Clock } from "../ports/clock.ts";
+import { DELIVERY, EVENT, EVENT_ID, FAILED } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessUnreadable } from "../records/damage.ts";
-import { everyEntry } from "../records/every-entry.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
+import { attemptRemovals } from "./remove-delivery.ts";
 
 /** An event and its record's text. */
 export interface StoredEvent {
@@ -16,7 +15,7 @@ export interface StoredEvent {
   readonly text: string;
 }
 
-export type RetentionVerdict =
+type RetentionVerdict =
   | { readonly do: "remove"; readonly changes: readonly Change[] }
   /** `at` is epoch ms. */
   | { readonly do: "later"; readonly at: number }
@@ -35,10 +34,10 @@ const PENDING_AGAIN_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const KEYS_READ = 1_000;
 
-/** Told which event must stay because a record that it needs cannot be read. */
-export type Unreadable = (key: string, error: unknown) => void;
+/** Called with an event that must stay because a record that it needs cannot be read. */
+type Unreadable = (key: string, error: unknown) => void;
 
-type Judge = (
+export type Judge = (
   page: readonly StoredEvent[],
   options: RetentionOptions,
   unreadable: Unreadable,
@@ -47,14 +46,14 @@ type Judge = (
 /** @param leastAgeMs nothing is deleted sooner, whatever the options say */
 export function createEventJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
-  readonly clock: Pick<Clock, "now">;
+  readonly now: () => number;
   readonly leastAgeMs: number;
 }): Judge {
-  const { storage, clock, leastAgeMs } = deps;
+  const { storage, now, leastAgeMs } = deps;
 
   const again = (): RetentionVerdict => ({
     do: "later",
-    at: Math.floor((clock.now() + PENDING_AGAIN_MS) / HOUR_MS) * HOUR_MS,
+    at: Math.floor((now() + PENDING_AGAIN_MS) / HOUR_MS) * HOUR_MS,
   });
 
   async function read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
@@ -74,9 +73,7 @@ export function createEventJudge(deps: {
     // Only if unchanged since it was read: a replay that comes meanwhile wins.
     const changes: Change[] = [{ op: "delete", key, if: text }];
     if (status === "failed") changes.push(FAILED.delete({ subscriptionId, ordinal }));
-    if (cycle > 0)
-      for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
-        changes.push({ op: "delete", key: row.key });
+    if (cycle > 0) changes.push(...(await attemptRemovals(storage, delivery)));
     return { status, changes, endedAt: updatedAt };
   }
 
@@ -89,7 +86,7 @@ export function createEventJudge(deps: {
     if (keepMs === undefined) return { do: "keep" };
     const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
     const goesAt = endedAt + Math.max(keepMs, leastAgeMs);
-    if (goesAt > clock.now()) return { do: "later", at: goesAt };
+    if (goesAt > now()) return { do: "later", at: goesAt };
     const changes: Change[] = [EVENT.delete(event, text)];
     if (eventOrdinal(event.id) !== event.ordinal) changes.push(EVENT_ID.delete(event));
     for (const part of parts) for (const change of part.changes) changes.push(change);

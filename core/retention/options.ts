@@ -14,7 +14,7 @@ export interface RetentionOptions {
 }
 
 /** How long an event is kept after its end, ms; `undefined`: for ever. */
-export interface Keep {
+interface Keep {
   readonly deliveredAfterMs: number | undefined;
   readonly failedAfterMs: number | undefined;
 }
@@ -43,7 +43,7 @@ export function youngestOf(options: RetentionOptions, keyId: string): number | u
   return least === Infinity ? undefined : least;
 }
 
-/** Whether anything is ever deleted. */
+/** Returns true when anything is ever deleted. */
 export const removesAny = ({ keys = {}, types = {}, ...whole }: RetentionOptions): boolean =>
   [whole, ...Object.values(keys), ...Object.values(types)].some((rule) =>
     FIELDS.some((field) => ms(rule[field]) !== undefined),

@@ -21,9 +21,11 @@ export interface RemovedDelivery {
 }
 
 type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
+/** Removes deliveries, and queues those whose turn comes by that. */
+export type Removing = Readable & Pick<Storage, "commit"> & { readonly queue: Pick<Storage["queue"], "add"> };
 type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
-/** Where the delivery stands: its line in the due index, its row while it waits, and its row while it holds others up. */
+/** The place of a delivery: its line in the due index, its row while it waits, and its row while it holds others up. */
 interface Place {
   readonly order?: SequencePlace;
   readonly due?: Entry;
@@ -35,8 +37,23 @@ interface Place {
 export const removalOf = (key: string, text: string): Change =>
   text === "" ? { op: "delete", key } : { op: "delete", key, if: text };
 
+/** Queues those whose turn comes, after the commit that has removed the ones before them. */
+export function addNext({ queue }: Removing, removed: readonly RemovedDelivery[]): void {
+  const lines = removed.flatMap(({ next }) => next ?? []);
+  if (lines.length > 0) queue.add(lines);
+}
+
+/** Returns what deletes the attempts of earlier cycles. @throws StorageError */
+export async function attemptRemovals(
+  storage: Pick<Storage, "range">,
+  { subscriptionId, ordinal }: Pick<Delivery, "subscriptionId" | "ordinal">,
+): Promise<readonly Change[]> {
+  const rows = await Array.fromAsync(everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })));
+  return rows.map(({ key }) => ({ op: "delete", key }));
+}
+
 /**
- * @param staysHeld whether those that it holds up still wait
+ * @param staysHeld leaves those that it holds up waiting
  * @throws StorageError
  */
 export async function removeDelivery(
@@ -52,8 +69,7 @@ export async function removeDelivery(
   const changes: Change[] = [text === undefined ? { op: "check", key, if: null } : removalOf(key, text)];
   if (text !== undefined) changes.push(FAILED.delete({ subscriptionId, ordinal }));
   if (delivery === DAMAGED || (delivery?.cycle ?? 0) > 0)
-    for await (const row of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
-      changes.push({ op: "delete", key: row.key });
+    changes.push(...(await attemptRemovals(storage, { subscriptionId, ordinal })));
   const place =
     delivery === DAMAGED
       ? await search(storage, subscriptionId, ordinal)

@@ -3,20 +3,20 @@
  * pages, each with the row's next state, then the row. The next run continues what was interrupted. Also deletes
  * snapshots that no event uses.
  */
-import type { Due, EventStatus } from "../model/delivery.ts";
-import type { RelayEvent } from "../model/event.ts";
+import type { EventStatus } from "../model/delivery.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { ERASING, EVENT, EVENT_ID, FANOUT, MEMBERS, SNAPSHOT } from "../model/schema.ts";
-import type { Change, Entry, Storage } from "../ports/storage.ts";
+import type { Change, Entry } from "../ports/storage.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { PAGE_MEMBERS } from "../records/recipients.ts";
-import { isLiveText } from "../records/snapshots.ts";
+import { countOf } from "../records/snapshots.ts";
 import { tryCommit } from "../records/transaction.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
-import { removeDelivery } from "./remove-delivery.ts";
+import type { StoredEvent } from "./judge-events.ts";
+import { addNext, removeDelivery, type Removing } from "./remove-delivery.ts";
 
-/** How often a page is read again when a delivery was changed meanwhile. */
+/** How often a page is read again when one of its deliveries changed meanwhile. */
 const TRIES = 5;
 /** Begins the row of a snapshot that no event uses any more. */
 const CLOSING = "closing ";
@@ -28,132 +28,109 @@ type WideVerdict =
   | { readonly do: "removed" }
   /** `at` is epoch ms; absent when nobody can say when, because it has not ended or has just changed. */
   | { readonly do: "later"; readonly at?: number }
-  /** Until a replay, which asks for another look. */
+  /** Until a replay, which has it judged again. */
   | { readonly do: "keep" };
 
-export interface WideRemoval {
-  /** Deletes an event if its time has come. @param now epoch ms */
-  remove(event: RelayEvent, text: string, goesAt: GoesAt, now: number): Promise<WideVerdict>;
-  /** Deletes the deliveries of an event whose row says that it is being removed. */
-  finish(keyId: string, ordinal: string, signal: AbortSignal): Promise<void>;
-  /** Continues what an earlier run left, and deletes unused snapshots. */
-  tidy(keyId: string, signal: AbortSignal): Promise<void>;
+/** Deletes an event if its time has come. @param now epoch ms */
+export async function removeWide(
+  { storage, wideStatus }: { readonly storage: Removing; readonly wideStatus: ReadWideStatus },
+  { event, text }: StoredEvent,
+  goesAt: GoesAt,
+  now: number,
+): Promise<WideVerdict> {
+  const { keyId, ordinal, id, subscriptionIds, wide } = event;
+  const { status, endedAt, row } = await wideStatus(event);
+  if (wide === undefined || row === undefined || endedAt === undefined) return { do: "later" };
+  const at = goesAt(status, endedAt);
+  if (at === undefined) return { do: "keep" };
+  // No number at all when the row is damaged.
+  if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
+  const removing = { snapshot: wide.snapshot, state: "removing", removed: 0, added: subscriptionIds } as const;
+  const changes: Change[] = [EVENT.delete({ keyId, ordinal }, text), FANOUT.put({ keyId, ordinal }, removing, row)];
+  if (eventOrdinal(id) !== ordinal) changes.push(EVENT_ID.delete({ keyId, id }));
+  if (!(await tryCommit(storage, changes))) return { do: "later" };
+  await finishWide(storage, keyId, ordinal, FANOUT.write(removing));
+  return { do: "removed" };
 }
 
-export function createWideRemoval(deps: {
-  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
-  readonly wideStatus: ReadWideStatus;
-  /** Called with lines that a deletion has added to the due index. */
-  readonly due?: (lines: readonly Due[]) => void;
-}): WideRemoval {
-  const { storage, wideStatus, due } = deps;
+/** Deletes the deliveries of an event whose row says that it is being removed, and the row. */
+export async function finishWide(
+  storage: Removing,
+  keyId: string,
+  ordinal: string,
+  row: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (let now: string | undefined = row; now !== undefined && !signal?.aborted;)
+    now = await removePage(storage, keyId, ordinal, now);
+}
 
-  /**
-   * Deletes the next page of deliveries. @returns the new row; `undefined` when nothing is left, or another node works
-   * on it
-   */
-  async function page(keyId: string, ordinal: string, row: string): Promise<string | undefined> {
-    const key = FANOUT.key({ keyId, ordinal });
-    const now = FANOUT.orThrow(row);
-    if (now.state !== "removing") return undefined;
-    const { snapshot, removed, added } = now;
-    // Pages of the snapshot one by one, then the deliveries that replays added.
-    const at = Math.floor(removed / PAGE_MEMBERS);
-    const keys = [MEMBERS.key({ keyId, id: snapshot, page: at }), ERASING.key({ keyId, ordinal })];
-    const [text, erasing] = await storage.getMany(keys);
-    // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
-    const staysHeld = erasing === undefined;
-    const ids = text === undefined ? added : MEMBERS.orThrow(text).map(({ id }) => id);
-    const next = text === undefined ? undefined : FANOUT.write({ ...now, removed: removed + PAGE_MEMBERS });
-    const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
-    for (let tries = 0; tries < TRIES; tries++) {
-      const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id, staysHeld)));
-      const mine: Change =
-        next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
-      if (await tryCommit(storage, [mine, ...gone.flatMap(({ changes }) => changes)])) {
-        due?.(gone.flatMap((one) => one.next ?? []));
-        return next;
-      }
-      if ((await storage.getItem(key)) !== row) return undefined;
+/**
+ * Deletes the next page of deliveries.
+ * @returns the new row; `undefined` when nothing is left, or another node works on it
+ */
+async function removePage(storage: Removing, keyId: string, ordinal: string, row: string): Promise<string | undefined> {
+  const key = FANOUT.key({ keyId, ordinal });
+  const now = FANOUT.orThrow(row);
+  if (now.state !== "removing") return undefined;
+  const { snapshot, removed, added } = now;
+  // Pages of the snapshot one by one, then the deliveries that replays added.
+  const at = Math.floor(removed / PAGE_MEMBERS);
+  const keys = [MEMBERS.key({ keyId, id: snapshot, page: at }), ERASING.key({ keyId, ordinal })];
+  const [text, erasing] = await storage.getMany(keys);
+  // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
+  const staysHeld = erasing === undefined;
+  const ids = text === undefined ? added : MEMBERS.orThrow(text).map(({ id }) => id);
+  const next = text === undefined ? undefined : FANOUT.write({ ...now, removed: removed + PAGE_MEMBERS });
+  const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
+  for (let tries = 0; tries < TRIES; tries++) {
+    const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id, staysHeld)));
+    const mine: Change = next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
+    if (await tryCommit(storage, [mine, ...gone.flatMap(({ changes }) => changes)])) {
+      addNext(storage, gone);
+      return next;
     }
-    return undefined;
+    if ((await storage.getItem(key)) !== row) return undefined;
   }
+  return undefined;
+}
 
-  async function removeDeliveries(keyId: string, ordinal: string, row: string, signal?: AbortSignal): Promise<void> {
-    for (let now: string | undefined = row; now !== undefined && !signal?.aborted;) {
-      const text: string = now;
-      now = await page(keyId, ordinal, text);
+/** Continues what an earlier run left of the events of a key, and deletes unused snapshots. */
+export async function tidyWide(storage: Removing, keyId: string, signal: AbortSignal): Promise<void> {
+  const before = new Set<string>();
+  for await (const { value } of everyEntry(storage, SNAPSHOT.under({ keyId }))) before.add(value);
+  if (before.size === 0) return;
+  const used = new Set<string>();
+  for await (const { key, value } of everyEntry(storage, FANOUT.under({ keyId }))) {
+    if (signal.aborted) return;
+    const row = FANOUT.read(value);
+    // It is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
+    if (row === DAMAGED) return;
+    used.add(SNAPSHOT.key({ keyId, id: row.snapshot }));
+    if (row.state === "removing") await finishWide(storage, keyId, FANOUT.id(key).ordinal, value, signal);
+  }
+  for await (const one of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
+    if (signal.aborted) return;
+    if (!used.has(one.key)) await removeSnapshot(storage, one, before);
+  }
+}
+
+/**
+ * Closes an unused snapshot, and deletes it one run later: an event being stored meanwhile finds it closed, or is
+ * stored already.
+ * @param before the texts of all snapshots before the rows of the events were read: that of a closed one is unique
+ */
+async function removeSnapshot(storage: Removing, { key, value }: Entry, before: ReadonlySet<string>): Promise<void> {
+  if (countOf(value) !== undefined) {
+    await tryCommit(storage, [{ op: "put", key, value: `${CLOSING}${randomId("gc")}`, if: value }]);
+  } else if (value.startsWith(CLOSING) && before.has(value)) {
+    for await (const { key: members } of everyEntry(storage, MEMBERS.under(SNAPSHOT.id(key)))) {
+      const one: readonly Change[] = [
+        { op: "check", key, if: value },
+        { op: "delete", key: members },
+      ];
+      if (!(await tryCommit(storage, one))) return;
     }
+    await tryCommit(storage, [{ op: "delete", key, if: value }]);
   }
-
-  /** Returns the texts of the closed snapshots of a key, each with an id of its own; `undefined`: it has no snapshot. */
-  async function closedTexts(keyId: string): Promise<ReadonlySet<string> | undefined> {
-    const closed = new Set<string>();
-    let some = false;
-    for await (const { value } of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
-      some = true;
-      if (value.startsWith(CLOSING)) closed.add(value);
-    }
-    return some ? closed : undefined;
-  }
-
-  /**
-   * Closes an unused snapshot, and deletes it one run later: an event being stored meanwhile finds it closed, or is
-   * stored already.
-   * @param closed texts of the snapshots that were closed before the rows of the events were read
-   */
-  async function collect(keyId: string, { key, value }: Entry, closed: ReadonlySet<string>): Promise<void> {
-    const id = SNAPSHOT.id(key).id;
-    if (isLiveText(value)) {
-      await tryCommit(storage, [{ op: "put", key, value: `${CLOSING}${randomId("gc")}`, if: value }]);
-    } else if (closed.has(value)) {
-      for await (const { key: members } of everyEntry(storage, MEMBERS.under({ keyId, id }))) {
-        const one: readonly Change[] = [
-          { op: "check", key, if: value },
-          { op: "delete", key: members },
-        ];
-        if (!(await tryCommit(storage, one))) return;
-      }
-      await tryCommit(storage, [{ op: "delete", key, if: value }]);
-    }
-  }
-
-  return {
-    async remove(event, text, goesAt, now) {
-      const { keyId, ordinal, id, subscriptionIds, wide } = event;
-      const { status, endedAt, row } = await wideStatus(event);
-      if (wide === undefined || row === undefined || endedAt === undefined) return { do: "later" };
-      const at = goesAt(status, endedAt);
-      if (at === undefined) return { do: "keep" };
-      // No number at all when the row is damaged.
-      if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
-      const removing = { snapshot: wide.snapshot, state: "removing", removed: 0, added: subscriptionIds } as const;
-      const changes: Change[] = [EVENT.delete({ keyId, ordinal }, text), FANOUT.put({ keyId, ordinal }, removing, row)];
-      if (eventOrdinal(id) !== ordinal) changes.push(EVENT_ID.delete({ keyId, id }));
-      if (!(await tryCommit(storage, changes))) return { do: "later" };
-      await removeDeliveries(keyId, ordinal, FANOUT.write(removing));
-      return { do: "removed" };
-    },
-    async finish(keyId, ordinal, signal) {
-      const row = await storage.getItem(FANOUT.key({ keyId, ordinal }));
-      if (row !== undefined) await removeDeliveries(keyId, ordinal, row, signal);
-    },
-    async tidy(keyId, signal) {
-      const closed = await closedTexts(keyId);
-      if (closed === undefined) return;
-      const used = new Set<string>();
-      for await (const { key, value } of everyEntry(storage, FANOUT.under({ keyId }))) {
-        if (signal.aborted) return;
-        const row = FANOUT.read(value);
-        // It is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
-        if (row === DAMAGED) return;
-        used.add(SNAPSHOT.key({ keyId, id: row.snapshot }));
-        if (row.state === "removing") await removeDeliveries(keyId, FANOUT.id(key).ordinal, value, signal);
-      }
-      for await (const one of everyEntry(storage, SNAPSHOT.under({ keyId }))) {
-        if (signal.aborted) return;
-        if (!used.has(one.key)) await collect(keyId, one, closed);
-      }
-    },
-  };
 }

@@ -16,7 +16,7 @@ export const ATTEMPTED = 3;
 const LATENCY = 4;
 
 /**
- * What was counted of one subscription: the four counts, then pairs of latency cell and count, as a row holds them. Few
+ * The counts of one subscription: the four, then pairs of latency cell and count, as a row holds them. Few
  * cells are ever used, and a wide event makes one of these for each of its subscriptions.
  */
 export type Counts = number[];

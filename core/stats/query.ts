@@ -182,45 +182,35 @@ const sumsIn = ({ subs, filtered, accepted }: StatsBucket): Sums => ({
 
 function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
   const { stepMs, kept } = GRAINS[GRAIN_OF[range]];
-  const columns: Record<keyof Sums | "backlog", (number | null)[]> = {
-    accepted: [],
-    filtered: [],
-    delivered: [],
-    failed: [],
-    attempts: [],
-    p50Ms: [],
-    p99Ms: [],
-    backlog: [],
-  };
-  const refused = Object.fromEntries(REFUSALS.map((code) => [code, [] as number[]])) as Record<
-    CountedRefusal,
-    number[]
-  >;
+  const places = Array.from({ length: kept }, (_, i) => buckets.get(first + i * stepMs));
   const total = newBucket();
-  let backlog = 0;
-  for (let i = 0; i < kept; i++) {
-    const bucket = buckets.get(first + i * stepMs);
+  const each = places.map((bucket) => {
     const one = summed(bucket, subscriptionId);
     addBucket(total, one);
-    for (const [name, value] of Object.entries(sumsIn(one))) columns[name as keyof Sums].push(value);
-    // Nothing is counted while nothing happens: the last reading still holds.
-    if (bucket !== undefined && bucket.backlog.size > 0) {
-      const readings =
-        subscriptionId === undefined ? [...bucket.backlog.values()] : [bucket.backlog.get(subscriptionId) ?? 0];
-      backlog = readings.reduce((sum, one) => sum + one, 0);
-    }
-    columns.backlog.push(backlog);
-    for (const [n, code] of REFUSALS.entries()) refused[code].push(bucket?.refused[n] ?? 0);
-  }
-  const sum = (column: readonly number[]): number => column.reduce((so, one) => so + one, 0);
+    return sumsIn(one);
+  });
+  const names = Object.keys(sumsIn(total)) as (keyof Sums)[];
+  const columns = Object.fromEntries(names.map((name) => [name, each.map((one) => one[name])]));
+  const refused = (of: (column: readonly number[]) => unknown) =>
+    Object.fromEntries(REFUSALS.map((code, n) => [code, of(places.map((bucket) => bucket?.refused[n] ?? 0))]));
+  const backlog = backlogs(places, subscriptionId);
   return {
-    range,
-    stepMs,
-    from: first,
-    series: { ...columns, refused },
+    ...{ range, stepMs, from: first },
+    series: { ...columns, backlog, refused: refused((column) => column) } as Chart["series"],
     totals: {
       ...sumsIn(total),
-      refused: Object.fromEntries(REFUSALS.map((code) => [code, sum(refused[code])])) as Record<CountedRefusal, number>,
+      refused: refused((column) => column.reduce((sum, one) => sum + one, 0)) as Chart["totals"]["refused"],
     },
   };
+}
+
+/** Nothing is counted while nothing happens: the last reading still holds. */
+function backlogs(places: readonly (StatsBucket | undefined)[], subscriptionId: string | undefined): Column {
+  let last = 0;
+  return places.map((bucket) => {
+    if (bucket === undefined || bucket.backlog.size === 0) return last;
+    const { backlog } = bucket;
+    const readings = subscriptionId === undefined ? [...backlog.values()] : [backlog.get(subscriptionId) ?? 0];
+    return (last = readings.reduce((sum, one) => sum + one, 0));
+  });
 }

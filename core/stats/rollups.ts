@@ -25,7 +25,13 @@ const MOST_UNWRITTEN = 10_000;
 export const bucketStart = (grain: Grain, at: number): number =>
   Math.floor(at / GRAINS[grain].stepMs) * GRAINS[grain].stepMs;
 
-interface Rollups {
+export function addAt(buckets: Map<number, StatsBucket>, at: number, bucket: StatsBucket): void {
+  const found = buckets.get(at) ?? newBucket();
+  addBucket(found, bucket);
+  buckets.set(at, found);
+}
+
+export interface Rollups {
   put(key: string, value: string): void;
   /** Writes all rows that were put. What cannot be written stays for the next time. @throws StorageError */
   write(): Promise<void>;
@@ -68,10 +74,7 @@ export function createRollups(deps: {
       const after = STATS.key({ keyId, grain, at: first, node: "" });
       for await (const { key, value } of everyEntry(storage, STATS.under({ keyId, grain }), { after })) {
         const row = STATS.id(key);
-        if (skip(row)) continue;
-        const found = buckets.get(row.at) ?? newBucket();
-        addBucket(found, decodeBucket(value));
-        buckets.set(row.at, found);
+        if (!skip(row)) addAt(buckets, row.at, decodeBucket(value));
       }
       return buckets;
     },

@@ -12,7 +12,7 @@ export type CheckedUrl =
       readonly allow?: string;
     };
 
-/** What this needs of the guard room. */
+/** The part of the guard that checks a URL. */
 interface UrlGuard {
   register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<CheckedUrl>;
 }

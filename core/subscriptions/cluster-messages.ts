@@ -13,7 +13,7 @@ type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "pause" 
 /** Stands for every event in the message `erased`. */
 export const ALL_EVENTS = "all";
 
-/** What this node does; each resolves when it is done. `ms` is the length of a `pause`. */
+/** The actions of this node; each resolves when it is done. `ms` is the length of a `pause`. */
 export type ClusterActions = Readonly<
   Record<Exclude<ClusterMessage, "known">, (id: string, ms: number) => Promise<unknown>>
 >;
@@ -23,15 +23,10 @@ const SILENT_MS = 5_000;
 /** A deletion waits longest: also for requests that a silent node may still have in flight. */
 const STOP_MS = 15_000;
 
-const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly silentMs: number }>> = {
-  known: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-  quiet: { mostMs: 2_000, silentMs: SILENT_MS },
-  stop: { mostMs: STOP_MS, silentMs: STOP_MS },
-  revive: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-  probe: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-  pause: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-  erased: { mostMs: SILENT_MS, silentMs: SILENT_MS },
-};
+function waitsFor(message: ClusterMessage): { readonly mostMs: number; readonly silentMs: number } {
+  if (message === "stop") return { mostMs: STOP_MS, silentMs: STOP_MS };
+  return { mostMs: message === "quiet" ? 2_000 : SILENT_MS, silentMs: SILENT_MS };
+}
 
 interface ClusterMessages {
   /** Sets what this node does at each message, its own included. Called once, before the first message. */
@@ -63,7 +58,7 @@ export function createClusterMessages(nodes: Nodes | undefined, log: Log): Clust
   async function askOthers(message: ClusterMessage, subscriptionId: string, ms?: number): Promise<void> {
     if (nodes === undefined) return;
     const length = ms === undefined ? "" : ` ${ms}`;
-    const all = await nodes.ask(`${message} ${subscriptionId}${length}`, WAITS[message]);
+    const all = await nodes.ask(`${message} ${subscriptionId}${length}`, waitsFor(message));
     if (!all) log.warn("another node did not confirm in time", { reason: message, subscriptionId });
   }
 

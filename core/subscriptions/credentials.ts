@@ -1,6 +1,5 @@
 /** Checks and seals the credentials of a subscription: its client certificate and its OAuth 2 client. */
 import { createSecureContext } from "node:tls";
-import { checkOrdering } from "./ordering.ts";
 import {
   certificateFacts,
   type ClientCertificate,
@@ -13,7 +12,7 @@ import { invalidFields } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 
-/** What may be given; `null` removes. */
+/** The fields that may be given; `null` removes. */
 export interface CredentialFields {
   readonly clientCertificate?: ClientCertificate | null;
   /** A client secret of `null` keeps the stored one, as long as it goes to the same origin. */
@@ -87,7 +86,10 @@ function either<Given, Sealed>(
 
 /** @throws Problem VALIDATION_FAILED for fields that exclude or need each other, or that the URL's transport does not take */
 export function checkTogether(sub: Subscription, takesCredentials: (url: string) => boolean = () => true): void {
-  checkOrdering(sub);
+  const { ordered, orderBy, onFailed } = sub;
+  const ordering = Object.entries({ orderBy, onFailed }).filter(([, value]) => ordered !== true && value !== undefined);
+  if (ordering.length > 0)
+    throw invalidFields(ordering.map(([path]) => ({ path, message: "is only for a subscription that is ordered" })));
   const names = CREDENTIALS.filter((name) => sub[name] !== undefined);
   if (names.length > 0 && !takesCredentials(sub.url))
     throw invalidFields(names.map((path) => ({ path, message: "is only for https: URLs" })));

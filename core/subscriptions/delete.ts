@@ -3,17 +3,18 @@
  * between.
  */
 import { noSuch } from "../model/problem.ts";
-import { COUNT, EXPIRY, SUBSCRIPTION } from "../model/schema.ts";
+import { SEQUENCES_EACH } from "../model/delivery.ts";
+import { COUNT, EXPIRY, PASSED, SEQUENCE, SUBSCRIPTION } from "../model/schema.ts";
 import { isLive, TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import type { Actor, AuditLine } from "../records/audit-trail.ts";
+import type { Actor } from "../records/audit-trail.ts";
 import { transact, tryCommit } from "../records/transaction.ts";
 import { endingMark, type Endings } from "../records/endings.ts";
 import { countLive } from "../records/subscription-cache.ts";
 import { isOutline } from "../records/subscription-record.ts";
-import { forgetSequences } from "./ordering.ts";
 import { readIn } from "./revise.ts";
+import type { AuditOf } from "./rotate.ts";
 
 interface DeletionDeps {
   readonly storage: Storage;
@@ -21,7 +22,7 @@ interface DeletionDeps {
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
   readonly endings: Pick<Endings, "begin"> | undefined;
-  readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+  readonly audit: AuditOf;
 }
 
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
@@ -58,4 +59,22 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     // Unless a simultaneous repeat has finished it.
     await tryCommit(storage, [SUBSCRIPTION.put({ keyId, id }, ended, SUBSCRIPTION.write(ending))]);
   };
+}
+
+/**
+ * Returns the changes that have the sequences of a deleted subscription forgotten together with its tombstone: those that
+ * there are, and those that an event which is being accepted now may still begin.
+ */
+async function forgetSequences(
+  storage: Pick<Storage, "range">,
+  { keyId, id, ordered, orderBy }: Pick<Subscription, "keyId" | "id" | "ordered" | "orderBy">,
+  at: number,
+): Promise<readonly Change[]> {
+  const rows = await storage.range(SEQUENCE.under({ keyId, subscriptionId: id }), { limit: SEQUENCES_EACH });
+  const now = ordered !== true ? 0 : orderBy === undefined ? 1 : SEQUENCES_EACH;
+  const each = new Set(rows.map(({ key }) => key));
+  for (let sequence = 0; sequence < now; sequence++) each.add(SEQUENCE.key({ keyId, subscriptionId: id, sequence }));
+  return [...each]
+    .flatMap((key) => [key, PASSED.key(SEQUENCE.id(key))])
+    .map((key) => EXPIRY.put({ at: at + TOMBSTONE_MS, target: key }, ""));
 }

@@ -9,7 +9,6 @@ import { createRevising } from "./revise.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { isOutline, readSubscription } from "../records/subscription-record.ts";
 
-/** What resealing needs of the keys. */
 interface Resealing extends Pick<Keys, "seal" | "open"> {
   /** True when the current master key sealed it. @throws Error when none of the keys did */
   isCurrent(sealed: string, aad: string): boolean;

@@ -10,6 +10,9 @@ import type { Change } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import type { Revising } from "./revise.ts";
 
+/** Returns the line of the audit trail for the commit of a change. */
+export type AuditOf = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+
 interface SecretDeps {
   readonly keys: Pick<Keys, "seal">;
   readonly clock: Pick<Clock, "now">;
@@ -19,7 +22,7 @@ interface RotationDeps extends SecretDeps {
   readonly revise: Revising["revise"];
   /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
   readonly drain?: (subscriptionId: string) => Promise<void>;
-  readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+  readonly audit: AuditOf;
 }
 
 export interface WithSecret {

@@ -1,26 +1,26 @@
 /** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
+import { MOST_ORDERED } from "../model/delivery.ts";
 import { randomId } from "../model/ids.ts";
 import { API_KEY, COUNT, SUBSCRIPTION } from "../model/schema.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { subscriptionDisabled, type Notice } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
-import type { DisabledReason, RetryOptions, Subscription } from "../model/subscription.ts";
+import type { DisabledReason, RetryOptions, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
-import type { Change, Storage } from "../ports/storage.ts";
-import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
+import type { Storage } from "../ports/storage.ts";
+import { auditChange, RELAY, type Actor } from "../records/audit-trail.ts";
 import { transact } from "../records/transaction.ts";
-import { createRevising } from "./revise.ts";
+import { createRevising, type Revising } from "./revise.ts";
 import { endingMark, type Endings } from "../records/endings.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
-import { countLive } from "../records/subscription-cache.ts";
+import { countLive, liveOf } from "../records/subscription-cache.ts";
 import { createDeletion } from "./delete.ts";
-import { checkRoomForOrdered } from "./ordering.ts";
 import type { Prepared } from "../records/commit-once.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
-import { createRotation, rotatedSecret, type WithSecret } from "./rotate.ts";
+import { createRotation, rotatedSecret, type AuditOf, type WithSecret } from "./rotate.ts";
 import { checkEvents, checkHeaders, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
@@ -35,7 +35,7 @@ export interface SubscriptionsDeps {
   readonly keys: Keys;
   /** Checks a URL before it is stored. */
   readonly registerUrl: (url: string) => Promise<CheckedUrl>;
-  /** Whether the transport of a URL uses credentials of a subscription. @default every one does */
+  /** Returns true when the transport of a URL uses credentials of a subscription. @default every one does */
   readonly takesCredentials?: (url: string) => boolean;
   /** The retry policy of the relay: a subscription's own is filled from it. */
   readonly retry: RetryOptions;
@@ -84,34 +84,15 @@ export interface Subscriptions {
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { storage, clock, keys } = deps;
   const { load, revise } = createRevising(storage);
-
-  const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
-    auditChange(keyId, actor, clock, line);
-
-  const allowed = (url: string, path = "url"): Promise<string> => allowedUrl(deps.registerUrl, url, path);
-
-  /** Returns the fields with a token URL that the relay may call, after a check of the credentials. */
-  async function checked<Fields extends SubscriptionFields | SubscriptionPatch>(fields: Fields): Promise<Fields> {
-    checkCredentials(fields);
-    const { oauth2 } = fields;
-    if (oauth2 === undefined || oauth2 === null) return fields;
-    return { ...fields, oauth2: { ...oauth2, tokenUrl: await allowed(oauth2.tokenUrl, "oauth2.tokenUrl") } };
-  }
-
-  /** Forgets a receiver's pause, breaker and failures, and what a crash left held. */
-  async function revive(keyId: string, id: string): Promise<void> {
-    await skipAllHeld(storage, { keyId, id });
-    await storage.queue.pause(id, 0);
-    await deps.revive?.(id);
-  }
+  const audit: AuditOf = (keyId, actor, line) => auditChange(keyId, actor, clock, line);
 
   return {
     async create(keyId, given, actor) {
       checkEvents(given.events, deps.events?.());
       checkTransform(given.transform, deps.transforms);
       checkHeaders(given.headers, deps.repeated);
-      const fields = await checked(given);
-      const url = await allowed(fields.url);
+      const fields = await checked(deps, given);
+      const url = await allowed(deps, fields.url);
       const id = randomId("sub");
       const secret = rotatedSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
       const made = await transact(storage, async (tx) => {
@@ -120,25 +101,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           const detail = `A key may have at most ${deps.perKey} subscriptions. Delete one first.`;
           throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
         }
-        const at = clock.now();
-        const subscription: Subscription = {
-          id,
-          keyId,
-          url,
-          events: [...new Set(fields.events)],
-          status: fields.status ?? "active",
-          createdAt: at,
-          updatedAt: at,
-          generation: 1,
-          secrets: [secret.stored],
-          ...fieldsOf(fields, deps.retry),
-          ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
-          ...sealCredentials(keys, { keyId, id }, fields, {}),
-        };
+        const subscription = newSubscription(deps, { keyId, id }, { ...fields, url }, secret.stored);
         checkTogether(subscription, deps.takesCredentials);
         await checkRoomForOrdered(storage, subscription);
         tx.put(COUNT, { keyId }, String(live + 1));
-        if ((await tx.text(API_KEY.key({ keyId }))) === undefined) tx.put(API_KEY, { keyId }, String(at));
+        const known = await tx.text(API_KEY.key({ keyId }));
+        if (known === undefined) tx.put(API_KEY, { keyId }, String(subscription.createdAt));
         tx.add(
           SUBSCRIPTION.put({ keyId, id }, subscription, null),
           audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
@@ -152,14 +120,14 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     async update(keyId, id, given, actor) {
       if (given.events !== undefined) checkEvents(given.events, deps.events?.());
       checkHeaders(given.headers, deps.repeated);
-      const patch = await checked(given);
+      const patch = await checked(deps, given);
       const now = await load(keyId, id);
       if (given.transform !== now.transform) checkTransform(given.transform, deps.transforms);
       // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
       // disabled.
       const revived = now.status === "disabled" && patch.status === "active";
-      if (revived) await revive(keyId, id);
-      const url = patch.url === undefined ? undefined : await allowed(patch.url);
+      if (revived) await revive(deps, keyId, id);
+      const url = patch.url === undefined ? undefined : await allowed(deps, patch.url);
       if (now.ordered !== true) await checkRoomForOrdered(storage, { keyId, id, ordered: patch.ordered });
       let event: Prepared | undefined;
       const { was, next } = await revise(keyId, id, async (now) => {
@@ -173,47 +141,98 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       });
       event?.committed();
       if (next.generation > was.generation) deps.endings?.begin(keyId, id);
-      if (!revived && was.status === "disabled" && next.status === "active") await revive(keyId, id);
+      if (!revived && was.status === "disabled" && next.status === "active") await revive(deps, keyId, id);
       await deps.known?.(id);
       if (holdsUp(was) && !holdsUp(next)) await skipAllHeld(storage, next);
       return next;
     },
 
     remove: createDeletion({ storage, clock, abort: deps.abort, endings: deps.endings, audit }),
-
     rotate: createRotation({ keys, clock, revise, drain: deps.drain, audit }),
-
-    async disable(keyId, id, reason, because = "") {
-      const line = { action: "subscription.disabled", target: id, detail: reason } as const;
-      const quiet = because.startsWith(OPERATIONAL);
-      let event: Prepared | undefined;
-      const revised = await revise(keyId, id, async (now) => {
-        if (now.status === "disabled") return undefined;
-        event = quiet ? undefined : await deps.notice?.(subscriptionDisabled(now, reason));
-        const generation = now.generation + 1;
-        return {
-          next: { ...now, status: "disabled", disabledReason: reason, updatedAt: clock.now(), generation },
-          more: [audit(keyId, RELAY, line), endingMark({ keyId, id, generation }), ...(event?.changes ?? [])],
-        };
-      }).catch((error: unknown) => {
-        if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
-        throw error;
-      });
-      if (revised !== undefined && revised.was !== revised.next) {
-        deps.metrics?.count("subscriptions_disabled", { reason });
-        event?.committed();
-        deps.endings?.begin(keyId, id);
-      }
-    },
+    disable: (keyId, id, reason, because) => disable({ ...deps, revise, audit }, { keyId, id }, reason, because),
   };
 }
 
 /** @returns its normal form @throws Problem URL_NOT_ALLOWED */
-async function allowedUrl(registerUrl: SubscriptionsDeps["registerUrl"], url: string, path: string): Promise<string> {
+async function allowed({ registerUrl }: SubscriptionsDeps, url: string, path = "url"): Promise<string> {
   const verdict = await registerUrl(url);
   if (verdict.ok) return verdict.href;
   const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
   const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
   const errors = [{ path, message: verdict.message, reason: verdict.reason }];
   throw new Problem("URL_NOT_ALLOWED", detail, { errors });
+}
+
+/** Returns the fields with a token URL that the relay may call, after a check of the credentials. */
+async function checked<Fields extends SubscriptionFields | SubscriptionPatch>(
+  deps: SubscriptionsDeps,
+  fields: Fields,
+): Promise<Fields> {
+  checkCredentials(fields);
+  const { oauth2 } = fields;
+  if (oauth2 === undefined || oauth2 === null) return fields;
+  return { ...fields, oauth2: { ...oauth2, tokenUrl: await allowed(deps, oauth2.tokenUrl, "oauth2.tokenUrl") } };
+}
+
+function newSubscription(
+  { keys, clock, retry }: SubscriptionsDeps,
+  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  fields: SubscriptionFields,
+  secret: SealedSecret,
+): Subscription {
+  const at = clock.now();
+  return {
+    ...{ id, keyId, url: fields.url, events: [...new Set(fields.events)] },
+    status: fields.status ?? "active",
+    ...{ createdAt: at, updatedAt: at, generation: 1, secrets: [secret] },
+    ...fieldsOf(fields, retry),
+    ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
+    ...sealCredentials(keys, { keyId, id }, fields, {}),
+  };
+}
+
+/** @throws Problem SUBSCRIPTION_LIMIT_REACHED when the key has as many other ordered subscriptions as it may */
+async function checkRoomForOrdered(
+  storage: Pick<Storage, "range">,
+  { keyId, id, ordered }: Pick<Subscription, "keyId" | "id"> & { readonly ordered?: boolean | null },
+): Promise<void> {
+  if (ordered !== true) return;
+  const others = (await liveOf(storage, keyId)).filter((sub) => sub.ordered === true && sub.id !== id);
+  if (others.length < MOST_ORDERED) return;
+  const detail = `A key may have at most ${MOST_ORDERED} ordered subscriptions. Delete one, or set ordered to false on one, first.`;
+  throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
+}
+
+/** Forgets a receiver's pause, breaker and failures, and what a crash left held. */
+async function revive(deps: SubscriptionsDeps, keyId: string, id: string): Promise<void> {
+  await skipAllHeld(deps.storage, { keyId, id });
+  await deps.storage.queue.pause(id, 0);
+  await deps.revive?.(id);
+}
+
+async function disable(
+  { clock, notice, metrics, endings, revise, audit }: SubscriptionsDeps & Pick<Revising, "revise"> & { audit: AuditOf },
+  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  reason: DisabledReason,
+  because = "",
+): Promise<void> {
+  const line = { action: "subscription.disabled", target: id, detail: reason } as const;
+  const quiet = because.startsWith(OPERATIONAL);
+  let event: Prepared | undefined;
+  const revised = await revise(keyId, id, async (now) => {
+    if (now.status === "disabled") return undefined;
+    event = quiet ? undefined : await notice?.(subscriptionDisabled(now, reason));
+    const generation = now.generation + 1;
+    return {
+      next: { ...now, status: "disabled", disabledReason: reason, updatedAt: clock.now(), generation },
+      more: [audit(keyId, RELAY, line), endingMark({ keyId, id, generation }), ...(event?.changes ?? [])],
+    };
+  }).catch((error: unknown) => {
+    if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
+    throw error;
+  });
+  if (revised === undefined || revised.was === revised.next) return;
+  metrics?.count("subscriptions_disabled", { reason });
+  event?.committed();
+  endings?.begin(keyId, id);
 }

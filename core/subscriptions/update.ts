@@ -16,7 +16,7 @@ import {
 import type { Keys } from "../ports/plugin.ts";
 import { sealCredentials, type CredentialFields } from "./credentials.ts";
 
-/** What may be set besides URL and events; `null` clears. */
+/** The fields that may be set besides URL and events; `null` clears. */
 interface Options extends CredentialFields {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
@@ -141,7 +141,7 @@ export function sealHeaders(
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
-/** Whether the URL keeps its origin. What was given for one origin is never sent to another. */
+/** Returns true when the URL keeps its origin. Credentials and headers of one origin are never sent to another. */
 const staysAt = (now: Subscription, patch: SubscriptionPatch): boolean =>
   patch.url === undefined || origin(now.url) === origin(patch.url);
 

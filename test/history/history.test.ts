@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { readDelivery } from "../../core/records/delivery-view.ts";
+import { createRecipients } from "../../core/records/recipients.ts";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { createAttemptHistory } from "../../core/history/attempts.ts";
-import { createHistory, readDelivery } from "../../core/history/events.ts";
+import { createHistory } from "../../core/history/events.ts";
 import type { HistoryPage } from "../../core/history/history.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { deliveryBody } from "../../core/model/event.ts";
@@ -91,7 +93,8 @@ function room() {
   const store = shelf();
   store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: sub.id }), JSON.stringify(sub));
   const storage = Object.assign(store, { watch: () => () => {} }) as unknown as Storage;
-  const deps = { storage, subscriptionCache: createSubscriptionCache(storage), clock: testClock() };
+  const recipients = createRecipients(storage);
+  const deps = { storage, recipients, subscriptionCache: createSubscriptionCache(storage), clock: testClock() };
   return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
 }
 

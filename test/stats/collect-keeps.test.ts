@@ -1,7 +1,7 @@
 // What statistics keep when the clock is set back, one key is very large, or the relay never runs for a day.
 import { expect, it } from "vitest";
 import { DUE } from "../../core/model/schema.ts";
-import { createStatsCollector, type StatsCollector } from "../../core/stats/collect.ts";
+import { StatsCollector } from "../../core/stats/collect.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 
 function room() {
   const [storage, clock] = [shelf(), testClock()];
-  return { storage, clock, collector: () => createStatsCollector({ storage, clock, log: quietLog() }) };
+  return { storage, clock, collector: () => new StatsCollector({ storage, clock, log: quietLog() }) };
 }
 
 async function count(stats: StatsCollector, times: number, keyId = "key_1"): Promise<void> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createStatsCollector, type StatsCollector } from "../../core/stats/collect.ts";
+import { StatsCollector } from "../../core/stats/collect.ts";
 import { quantileMs, latencyCell, LATENCY_CELLS } from "../../core/stats/latency-histogram.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import { decodeBucket, encodeBucket, newBucket } from "../../core/stats/bucket.ts";
@@ -38,7 +38,7 @@ const delivery: Delivery = {
 const attempt = (durationMs: number): Attempt => ({ cycle: 0, number: 1, startedAt: 0, durationMs, statusCode: 200 });
 
 function build(storage: Shelf = shelf(), clock = testClock()) {
-  const figures = createStatsCollector({ storage, clock, log: quietLog() });
+  const figures = new StatsCollector({ storage, clock, log: quietLog() });
   const stats = createStatsQuery({
     collector: figures,
     storage,
@@ -205,7 +205,7 @@ describe("statistics", () => {
     const clock = testClock();
     const waiting = async (key?: string, id?: string): Promise<number> =>
       key === undefined ? 5 : id === "sub_a" ? 3 : 0;
-    const figures = createStatsCollector({ storage, clock, log: quietLog(), waiting });
+    const figures = new StatsCollector({ storage, clock, log: quietLog(), waiting });
     figures.start();
     figures.accepted({ keyId: "key_1", subscriptionIds: ["sub_a", "sub_b"] });
     figures.failed("key_1", ["sub_b"]);

@@ -1,6 +1,6 @@
 // The statistics of a key stay short and quick to read, however many subscriptions it has.
 import { expect, it } from "vitest";
-import { createStatsCollector } from "../../core/stats/collect.ts";
+import { StatsCollector } from "../../core/stats/collect.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { testClock } from "../support/clock.ts";
@@ -29,7 +29,7 @@ function build() {
     most = Math.max(most, ++reading);
     return await storage.range(...asked).finally(() => void reading--);
   };
-  const figures = createStatsCollector({ storage, clock, log: quietLog() });
+  const figures = new StatsCollector({ storage, clock, log: quietLog() });
   const stats = createStatsQuery({
     collector: figures,
     storage: { range, getMany: storage.getMany },
@@ -70,7 +70,7 @@ it("an answer tells of the thousand subscriptions with the most to tell, and of 
 it("the count of what is pending at the end of a minute gives other work a turn in between", async () => {
   const storage = shelf();
   const clock = testClock();
-  const figures = createStatsCollector({ storage, clock, log: quietLog() });
+  const figures = new StatsCollector({ storage, clock, log: quietLog() });
   figures.matched("key_1", ids.slice(0, 500));
   await clock.advance(60_000);
   let turns = 0;

@@ -1,6 +1,6 @@
 /** Pages of a list: their query, and cursors, a place in a list that can be neither read, made nor used elsewhere. */
 import { z } from "zod";
-import { isPlace } from "../../history/events.ts";
+import { isOrdinal } from "../../model/ids.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Keys } from "../../ports/plugin.ts";
 
@@ -33,7 +33,10 @@ export interface Cursors {
   read(cursor: string | undefined, list: string): string | undefined;
 }
 
-export function createCursors(keys: Pick<Keys, "seal" | "open">, valid: (place: string) => boolean = isPlace): Cursors {
+export function createCursors(
+  keys: Pick<Keys, "seal" | "open">,
+  valid: (place: string) => boolean = isOrdinal,
+): Cursors {
   return {
     write(place, list) {
       if (place === undefined) return undefined;

@@ -38,7 +38,7 @@ import { FANOUT_BOUNDS, type FanoutBounds } from "../../publish/write-event.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createBalance } from "../../publish/balance.ts";
-import { auditChange, createAuditTrail } from "../../records/audit-trail.ts";
+import { createAuditTrail } from "../../records/audit-trail.ts";
 import { createDamageReport } from "../../records/damage.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
 import { createEndings } from "../../records/endings.ts";
@@ -53,10 +53,9 @@ import { createReplayJob } from "../../replay/replay-job.ts";
 import { createEndTurns } from "../../retention/end-turns.ts";
 import { createEventErasure } from "../../retention/erase-event.ts";
 import { createKeyErasure } from "../../retention/erase-key.ts";
-import { createWideRemoval } from "../../retention/remove-wide.ts";
 import { createRetention } from "../../retention/retention.ts";
 import { Signer } from "../../signing/signer.ts";
-import { createStatsCollector } from "../../stats/collect.ts";
+import { StatsCollector } from "../../stats/collect.ts";
 import { createStatsQuery } from "../../stats/query.ts";
 import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { ALL_EVENTS, createClusterMessages, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
@@ -146,7 +145,7 @@ class Path extends Ports {
   readonly handOver = createHandOver(this);
   readonly liveFeed = createFeed(this.clock);
   readonly #waitingInAll = seldom(() => countWaiting(this.storage), this.clock);
-  readonly statsCollector = createStatsCollector({
+  readonly statsCollector = new StatsCollector({
     ...this.#all,
     waiting: (keyId, id) => this.#waiting(keyId, id),
   });
@@ -252,13 +251,8 @@ class Path extends Ports {
   readonly replayJob = createReplayJob({ ...this.#all, replay: countedReplay(this.#replay, this.metrics, "job") });
   readonly #pending = createPendingDeliveries(this);
   readonly pending = countedPending(this.#pending, this.metrics);
-  readonly #wide = createWideRemoval({
-    storage: this.storage,
-    wideStatus: createWideStatus({ ...this.#all, read: createDeliveryReader(this) }),
-    due: (lines) => this.queue.add(lines),
-  });
   readonly eventErasure = createEventErasure({
-    ...{ ...this.#all, wide: this.#wide },
+    ...this.#all,
     endTurns: createEndTurns({
       ...this.#all,
       cancel: (keyId, eventId, id) => this.#pending.cancel(keyId, eventId, id, []),
@@ -266,13 +260,13 @@ class Path extends Ports {
     forget: (ordinal) => this.cluster.announce("erased", ordinal),
   });
   readonly keyErasure = createKeyErasure({
-    ...{ ...this.#all, wide: this.#wide },
+    ...this.#all,
     events: this.eventErasure,
     removeSubscription: this.subscriptions.remove,
     forgetAll: () => this.cluster.announce("erased", ALL_EVENTS),
-    audit: (keyId, actor, line) => auditChange(keyId, actor, this.clock, line),
   });
   readonly rules = (this.plan.jobs ?? []).filter((job) => job.name === "retention");
+  readonly wideStatus = createWideStatus({ ...this.#all, read: createDeliveryReader(this) });
   readonly retention = createRetention(this);
   readonly noticeWatch = new NoticeWatch(this);
   readonly notifyTargets = new NotifyTargets(this);
