@@ -40,6 +40,7 @@ export async function enterSequences(
   storage: Pick<Storage, "getMany" | "range">,
   entering: readonly OrderedDue[],
 ): Promise<Entered> {
+  if (entering.length === 0) return { placed: [], heads: [], changes: [] };
   const groups = Map.groupBy(entering, rowKeyOf);
   const keys = [...groups].flatMap(([key, [first]]) => {
     const { subscriptionId, order } = first as OrderedDue;

@@ -10,8 +10,7 @@ import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts } from "../records/damage.ts";
 import { reopening } from "../records/fanout-row.ts";
 import type { Endings } from "../records/endings.ts";
-import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
-import { replayedEventId, type EventPlace } from "./current-delivery.ts";
+import { commitReplays, replayedEventId, withOrder, type EventPlace, type Replayed } from "./current-delivery.ts";
 
 export interface ReplayFailedOptions {
   readonly subscription: Subscription;

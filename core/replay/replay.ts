@@ -12,8 +12,15 @@ import { locateEvent, type Located } from "../records/find-event.ts";
 import { everyRecipient, type Recipients } from "../records/recipients.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { retryOnConflict } from "../records/transaction.ts";
-import { endCurrent, readCurrent, type CurrentDelivery, type EventPlace } from "./current-delivery.ts";
-import { commitReplays, withOrder, type Replayed } from "./replay-order.ts";
+import {
+  commitReplays,
+  endCurrent,
+  readCurrent,
+  withOrder,
+  type CurrentDelivery,
+  type EventPlace,
+  type Replayed,
+} from "./current-delivery.ts";
 import { replayFailed, replayedDelivery, type BulkReplayed, type ReplayFailedOptions } from "./bulk-replay.ts";
 import { asEnded } from "../records/ended-by.ts";
 import type { Endings } from "../records/endings.ts";

@@ -10,7 +10,6 @@ import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 import { addAt, ALL_GRAINS, createRollups, GRAINS, bucketStart, type Rollups } from "./rollups.ts";
-import { latencyCell } from "./latency-histogram.ts";
 import * as tally from "./bucket.ts";
 import type { CountedRefusal, StatsBucket } from "./bucket.ts";
 
@@ -106,7 +105,7 @@ export class StatsCollector {
   readonly attempted: AttemptObserver = (sub, _delivery, attempt, outcome) => {
     const counts = tally.countsOf((this.#live.get(sub.keyId) ?? this.#made(sub.keyId)).delta, sub.id);
     (counts[tally.ATTEMPTED] as number)++;
-    tally.addLatency(counts, latencyCell(attempt.durationMs));
+    tally.addLatency(counts, tally.latencyCell(attempt.durationMs));
     if (outcome.kind !== "retry") (counts[outcome.kind === "delivered" ? tally.DELIVERED : tally.FAILED] as number)++;
   };
 

@@ -8,21 +8,8 @@ import { readEvent, readRecord } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, bucketStart } from "./rollups.ts";
-import { quantileMs } from "./latency-histogram.ts";
-import {
-  addBucket,
-  addCounts,
-  ATTEMPTED,
-  type CountedRefusal,
-  type Counts,
-  countFiltered,
-  countsOf,
-  latenciesOf,
-  MATCHED,
-  newBucket,
-  REFUSALS,
-  type StatsBucket,
-} from "./bucket.ts";
+import * as tally from "./bucket.ts";
+import type { CountedRefusal, Counts, StatsBucket } from "./bucket.ts";
 
 type StatsRange = "1h" | "24h" | "7d";
 const GRAIN_OF: Readonly<Record<StatsRange, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
@@ -112,7 +99,7 @@ export function createStatsQuery(deps: {
   async function glances(keyId: string, all: StatsBucket, named: string | undefined) {
     const live = await subscriptionCache.of(keyId);
     const weight = ({ id }: Subscription): number =>
-      id === named ? Infinity : (all.subs.get(id)?.[MATCHED] ?? 0) + (all.subs.get(id)?.[ATTEMPTED] ?? 0);
+      id === named ? Infinity : (all.subs.get(id)?.[tally.MATCHED] ?? 0) + (all.subs.get(id)?.[tally.ATTEMPTED] ?? 0);
     const told = live.length <= MOST_GLANCES ? live : live.toSorted((a, b) => weight(b) - weight(a));
     const subscriptions: SubscriptionStats[] = [];
     for (let i = 0; i < Math.min(told.length, MOST_GLANCES); i += GLANCES_AT_ONCE) {
@@ -139,14 +126,14 @@ export function createStatsQuery(deps: {
   return {
     async ofKey(keyId, range, subscriptionId) {
       const { first, buckets } = await read(keyId, range);
-      const all = newBucket();
-      for (const bucket of buckets.values()) addBucket(all, bucket);
+      const all = tally.newBucket();
+      for (const bucket of buckets.values()) tally.addBucket(all, bucket);
       return { ...chart(range, first, buckets, subscriptionId), ...(await glances(keyId, all, subscriptionId)) };
     },
     async sumsOf(keyId, range) {
       const { buckets } = await read(keyId, range);
-      const all = newBucket();
-      for (const bucket of buckets.values()) addBucket(all, summed(bucket, undefined));
+      const all = tally.newBucket();
+      for (const bucket of buckets.values()) tally.addBucket(all, summed(bucket, undefined));
       return sumsIn(all);
     },
     async ofRelay(range) {
@@ -158,19 +145,19 @@ export function createStatsQuery(deps: {
 
 function sums(counts: Counts | undefined, filtered: number | undefined): Sums {
   const [accepted = 0, delivered = 0, failed = 0, attempts = 0] = counts ?? [];
-  const latencies = latenciesOf(counts ?? []);
-  const [p50Ms = null, p99Ms = null] = [quantileMs(latencies, 0.5), quantileMs(latencies, 0.99)];
+  const latencies = tally.latenciesOf(counts ?? []);
+  const [p50Ms = null, p99Ms = null] = [tally.quantileMs(latencies, 0.5), tally.quantileMs(latencies, 0.99)];
   return { accepted, filtered: filtered ?? 0, delivered, failed, attempts, p50Ms, p99Ms };
 }
 
 /** Sums one bucket over its subscriptions, or reads one of them. */
 function summed(bucket: StatsBucket | undefined, subscriptionId: string | undefined): StatsBucket {
-  const one = newBucket();
-  const counts = countsOf(one, EVERY);
+  const one = tally.newBucket();
+  const counts = tally.countsOf(one, EVERY);
   if (bucket === undefined) return one;
-  for (const [id, each] of bucket.subs) if ((subscriptionId ?? id) === id) addCounts(counts, each);
-  for (const [id, count] of bucket.filtered) if ((subscriptionId ?? id) === id) countFiltered(one, EVERY, count);
-  one.accepted = subscriptionId === undefined ? bucket.accepted : (counts[MATCHED] as number);
+  for (const [id, each] of bucket.subs) if ((subscriptionId ?? id) === id) tally.addCounts(counts, each);
+  for (const [id, count] of bucket.filtered) if ((subscriptionId ?? id) === id) tally.countFiltered(one, EVERY, count);
+  one.accepted = subscriptionId === undefined ? bucket.accepted : (counts[tally.MATCHED] as number);
   return one;
 }
 
@@ -183,16 +170,16 @@ const sumsIn = ({ subs, filtered, accepted }: StatsBucket): Sums => ({
 function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
   const { stepMs, kept } = GRAINS[GRAIN_OF[range]];
   const places = Array.from({ length: kept }, (_, i) => buckets.get(first + i * stepMs));
-  const total = newBucket();
+  const total = tally.newBucket();
   const each = places.map((bucket) => {
     const one = summed(bucket, subscriptionId);
-    addBucket(total, one);
+    tally.addBucket(total, one);
     return sumsIn(one);
   });
   const names = Object.keys(sumsIn(total)) as (keyof Sums)[];
   const columns = Object.fromEntries(names.map((name) => [name, each.map((one) => one[name])]));
   const refused = (of: (column: readonly number[]) => unknown) =>
-    Object.fromEntries(REFUSALS.map((code, n) => [code, of(places.map((bucket) => bucket?.refused[n] ?? 0))]));
+    Object.fromEntries(tally.REFUSALS.map((code, n) => [code, of(places.map((bucket) => bucket?.refused[n] ?? 0))]));
   const backlog = backlogs(places, subscriptionId);
   return {
     ...{ range, stepMs, from: first },

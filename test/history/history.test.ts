@@ -98,6 +98,24 @@ function room() {
   return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
 }
 
+type Store = ReturnType<typeof room>["store"];
+function keep(store: Store, event: RelayEvent, delivery?: Delivery): void {
+  store.rows.set(EVENT.key(event), EVENT.write(event));
+  if (delivery !== undefined) store.rows.set(DELIVERY.key(delivery), DELIVERY.write(delivery));
+}
+
+/** Counts the rows that are read in ranges. */
+function counted(store: Store): () => number {
+  let read = 0;
+  const { range } = store;
+  store.range = async (...args) => {
+    const rows = await range(...args);
+    read += rows.length;
+    return rows;
+  };
+  return () => read;
+}
+
 async function walk<Item>(page: (after: string | undefined) => Promise<HistoryPage<Item>>): Promise<readonly Item[]> {
   const all: Item[] = [];
   let after: string | undefined;
@@ -114,16 +132,12 @@ async function walk<Item>(page: (after: string | undefined) => Promise<HistoryPa
 const stage = fc.constantFrom("untried", "delivered", "failed", "retrying", "moved");
 const deliveries = fc.array(fc.record({ at: fc.integer({ min: 0, max: 40 }), stage }), { maxLength: 60 });
 
-function fill(store: ReturnType<typeof shelf>, made: readonly { readonly at: number; readonly stage: string }[]): void {
+function fill(store: Store, made: readonly { readonly at: number; readonly stage: string }[]): void {
   for (const [n, { at, stage: how }] of made.entries()) {
     const event = eventAt(NOW - 100 + at, n);
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+    keep(store, event);
     const due = { subscriptionId: sub.id, keyId: "key_1", ordinal: event.ordinal, generation: 3, cycle: 0 };
-    const record = (over: Partial<Delivery>): void =>
-      void store.rows.set(
-        DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
-        DELIVERY.write(deliveryOf(event, over)),
-      );
+    const record = (over: Partial<Delivery>): void => keep(store, event, deliveryOf(event, over));
     const line = (dueAt: number, attempts: number): void =>
       void store.rows.set(DUE.key({ ...due, dueAt }), DUE.write({ ...due, dueAt, attempts }));
     if (how === "untried") line(event.acceptedAt, 0);
@@ -192,17 +206,11 @@ describe("a list", () => {
     const { store, history } = room();
     for (let n = 0; n < 4_500; n++) {
       const event = eventAt(NOW - 5_000 + n, n, [], n === 3 ? "rare" : "common");
-      store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+      keep(store, event);
     }
-    let read = 0;
-    const { range } = store;
-    store.range = async (...args) => {
-      const rows = await range(...args);
-      read += rows.length;
-      return rows;
-    };
+    const read = counted(store);
     const first = await history.events("key_1", { type: "rare" }, { limit: 10 });
-    expect([first.items.length, first.next === undefined, read <= 2_000]).toEqual([0, false, true]);
+    expect([first.items.length, first.next === undefined, read() <= 2_000]).toEqual([0, false, true]);
     const found = await walk((after) => history.events("key_1", { type: "rare" }, { after, limit: 10 }));
     expect(found).toHaveLength(1);
   });
@@ -213,15 +221,9 @@ describe("a list", () => {
       store,
       Array.from({ length: 4_500 }, (_, n) => ({ at: 0, stage: n === 3 ? "failed" : "delivered" })),
     );
-    let read = 0;
-    const { range } = store;
-    store.range = async (...args) => {
-      const rows = await range(...args);
-      read += rows.length;
-      return rows;
-    };
+    const read = counted(store);
     const first = await history.deliveries(sub, "failed", { limit: 10 });
-    expect([first.items.length, first.next === undefined, read <= 2_200]).toEqual([0, false, true]);
+    expect([first.items.length, first.next === undefined, read() <= 2_200]).toEqual([0, false, true]);
     expect(await walk((after) => history.deliveries(sub, "failed", { after, limit: 10 }))).toHaveLength(1);
   });
 
@@ -239,14 +241,14 @@ describe("a list", () => {
     const { store, history, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number, number: number) => ({ cycle, number, startedAt: NOW, durationMs: 1 });
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+    keep(store, event);
     for (const cycle of [0, 1, 10])
       store.rows.set(
         ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }),
         ATTEMPTS.write(deliveryOf(event, { cycle, attempts: [attempt(cycle, 1), attempt(cycle, 2)] })),
       );
     const record = deliveryOf(event, { cycle: 11, attempts: [attempt(11, 1)] });
-    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), DELIVERY.write(record));
+    keep(store, event, record);
     const named = (list: readonly { readonly cycle: number; readonly number: number }[] = []) =>
       list.map(({ cycle, number }) => `${cycle}.${number}`);
     const shown = await history.event("key_1", event.id);
@@ -272,7 +274,7 @@ describe("a list", () => {
     const { store, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number) => ({ cycle, number: 1, startedAt: NOW, durationMs: 1 });
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+    keep(store, event);
     const text = (cycle: number): string => ATTEMPTS.write(deliveryOf(event, { cycle, attempts: [attempt(cycle)] }));
     for (const cycle of [0, 1, 2, 3, 4])
       store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle }), text(cycle));
@@ -284,7 +286,7 @@ describe("a list", () => {
     store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 2 }), "\u0000");
     store.rows.set(ATTEMPTS.key({ subscriptionId: sub.id, ordinal: event.ordinal, cycle: 3 }), text(0));
     const record = deliveryOf(event, { cycle: 5, attempts: [attempt(5)] });
-    store.rows.set(DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }), DELIVERY.write(record));
+    keep(store, event, record);
     for (const limit of [1, 2, 50]) {
       const found: number[] = [];
       for (let before: number | undefined; ;) {
@@ -300,16 +302,12 @@ describe("a list", () => {
   it("is not confused by a first attempt that ends while it reads", async () => {
     const { store, history } = room();
     const event = eventAt(NOW, 1);
-    store.rows.set(EVENT.key({ keyId: "key_1", ordinal: event.ordinal }), EVENT.write(event));
+    keep(store, event);
     const { getMany } = store;
     let calls = 0;
     store.getMany = async (keys) => {
       const found = await getMany(keys);
-      if (calls++ === 0)
-        store.rows.set(
-          DELIVERY.key({ subscriptionId: sub.id, ordinal: event.ordinal }),
-          DELIVERY.write(deliveryOf(event)),
-        );
+      if (calls++ === 0) keep(store, event, deliveryOf(event));
       return found;
     };
     expect((await history.event("key_1", event.id))?.deliveries[0]?.delivery.status).toBe("delivered");

@@ -1,4 +1,4 @@
-/** What several nodes do to one sequence at the same time: of two that have read the same, one is refused and reads again. */
+/** Several nodes change one sequence at the same time: of two that have read the same, one is refused and reads again. */
 import { describe, expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
 import type { Change } from "../../core/ports/storage.ts";

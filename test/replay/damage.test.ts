@@ -4,21 +4,20 @@ import { ConflictError, StorageError } from "../../core/model/errors.ts";
 import { DELIVERY, EVENT, FAILED, FANOUT } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { replied, type TestPath } from "../support/path.ts";
+import { pluginContext } from "../support/plugin-context.ts";
 import { until } from "../support/until.ts";
 import { ended, publishMany, subscribers, widePath } from "../support/wide.ts";
 
 const HOUR_MS = 3_600_000;
 const JOB = { olderThanMs: 600_000, maxAgeMs: 72 * HOUR_MS, maxReplays: 24, limit: 100, perSecond: 1_000 };
-const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Two events for each of these subscriptions, all of whose deliveries have failed; the next ones succeed. */
 async function failedTwice(count: number) {
   const clock = testClock();
-  const storage = await memory().setup({ clock, log, metrics: nullMetrics } as never);
+  const storage = await memory().setup(pluginContext(clock, "/nonexistent"));
   const test = await widePath(clock, storage);
   const ids = await subscribers(test, count);
   test.otherwise = replied(500);
@@ -32,6 +31,13 @@ async function failedTwice(count: number) {
   await clock.advance(HOUR_MS);
   test.otherwise = replied(200);
   return { test, clock, storage, ids, events };
+}
+
+/** Damages the row of the first wide event, and its own record. */
+async function tearFirst(storage: Storage, itself = false): Promise<void> {
+  const [{ key } = { key: "" }] = await storage.range(FANOUT.under({ keyId: "key_1" }));
+  const keys = itself ? [key, EVENT.key(FANOUT.id(key))] : [key];
+  await storage.commit(keys.map((one) => ({ op: "put", key: one, value: "torn" })));
 }
 
 const left = async (storage: Storage, ids: readonly string[]): Promise<number> =>
@@ -49,8 +55,7 @@ it.each(["by hand", "by the job", "event by event"])(
   async (how) => {
     const { test, clock, storage, ids, events } = await failedTwice(6);
     await using _ = test;
-    const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
-    await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
+    await tearFirst(storage);
     const shown = await Promise.all(events.map((id) => test.parts.history.event("key_1", id)));
     expect(shown.map((one) => one?.damaged)).toEqual([true, false]);
     expect(shown.map((one) => one?.deliveries.length)).toEqual([6, 6]);
@@ -66,12 +71,9 @@ it.each(["by hand", "by the job", "event by event"])(
 it("passes over a damaged row of a wide event that is damaged itself", async () => {
   const { test, storage, ids } = await failedTwice(6);
   await using _ = test;
-  const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
-  const ordinal = row?.key.split(":")[2] ?? "";
-  await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
-  await storage.commit([{ op: "put", key: EVENT.key({ keyId: "key_1", ordinal }), value: "torn" }]);
+  await tearFirst(storage, true);
   const [one = "", ...others] = ids;
-  // What cannot be replayed takes no place of the limit: it would stand before the others for ever.
+  // One that cannot be replayed takes no place of the limit: it would keep the others from it for ever.
   expect(await byHand(test, one, 1)).toEqual({ matched: 2, replayed: 1, more: false });
   for (const id of others) expect(await byHand(test, id)).toEqual({ matched: 2, replayed: 1, more: false });
 });
@@ -79,10 +81,7 @@ it("passes over a damaged row of a wide event that is damaged itself", async () 
 it("replays by the job what stands behind more than it moves at once that cannot be replayed", async () => {
   const { test, storage, ids } = await failedTwice(6);
   await using _ = test;
-  const [row] = await storage.range(FANOUT.under({ keyId: "key_1" }));
-  const ordinal = row?.key.split(":")[2] ?? "";
-  await storage.commit([{ op: "put", key: row?.key ?? "", value: "torn" }]);
-  await storage.commit([{ op: "put", key: EVENT.key({ keyId: "key_1", ordinal }), value: "torn" }]);
+  await tearFirst(storage, true);
   const moved = await test.parts.replayJob({ ...JOB, limit: 1 }, new AbortController().signal);
   expect([moved, await left(storage, ids)]).toEqual([1, 11]);
 });

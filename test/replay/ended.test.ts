@@ -1,10 +1,10 @@
 /** Disabling, deleting and 410 end what waits for a later attempt when they happen: in lists, in order and for replays. */
 import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { DeliveryStatus } from "../../core/model/delivery.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { holdSettles, replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
+import { faults } from "../support/wide.ts";
 
 const ACTOR = { sub: "tester" };
 const HOUR = 3_600_000;
@@ -50,17 +50,6 @@ const left = async ({ storage }: TestPath): Promise<readonly string[]> => {
   return (await Promise.all(rows)).flat().map(({ key }) => key);
 };
 
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"]) {
-    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
-      const fault = await CHECKS[prefix]?.(entry, test.storage);
-      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-    }
-  }
-  return found;
-}
-
 const KINDS = [
   ["plain", {}, 3],
   ["ordered", { ordered: true }, 1],
@@ -82,7 +71,7 @@ describe.each(KINDS)("what a %s subscription waits with", (_, fields, tried) => 
     expect(test.sent.at(-1)?.headers["webhook-id"]).toBe(id);
     expect(await test.status(id)).toBe("delivered");
     expect(await left(test)).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("is matched by a replay once it is enabled, as the list shows it", async () => {
@@ -101,7 +90,7 @@ describe.each(KINDS)("what a %s subscription waits with", (_, fields, tried) => 
     await test.clock.advance(10);
     for (const id of made) expect(await test.status(id)).toBe("delivered");
     expect(await left(test)).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("ends when its endpoint is gone", async () => {
@@ -117,7 +106,7 @@ describe.each(KINDS)("what a %s subscription waits with", (_, fields, tried) => 
     expect(await left(test)).toEqual([]);
     await set(test, sub, "active");
     expect(await replayAll(test, sub, true)).toMatchObject({ matched: made.length });
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("ends as cancelled when it is deleted", async () => {
@@ -151,7 +140,7 @@ describe.each(KINDS)("what a %s subscription waits with", (_, fields, tried) => 
     await settle(next);
     expect(await left(next)).toEqual([]);
     expect(await queue.pending([sub])).toBe(0);
-    expect(await faults(next)).toEqual([]);
+    expect(await faults(next.storage)).toEqual([]);
   });
 });
 
@@ -233,7 +222,7 @@ describe("a delivery of a subscription that is disabled", () => {
     await last.start();
     await settle(last);
     expect(await left(last)).toEqual([]);
-    expect(await faults(last)).toEqual([]);
+    expect(await faults(last.storage)).toEqual([]);
     expect(await listed(last, sub, "failed")).toHaveLength(100);
   });
 });

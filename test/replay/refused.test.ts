@@ -1,4 +1,4 @@
-// What a replay that finds nothing to send says: why, and what to do instead.
+// A replay that finds nothing to send says why, and what to do instead.
 import { expect, it } from "vitest";
 import type { Problem } from "../../core/model/problem.ts";
 import { createRecipients } from "../../core/records/recipients.ts";

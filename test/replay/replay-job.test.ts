@@ -52,7 +52,7 @@ it.each(["disabled", "enabled again"])("leaves what failed as it is once its sub
       await test.parts.subscriptions.update("key_1", id, { status }, { sub: "t" });
   };
   expect(await run(test, { limit: 1_000 })).toBe(100);
-  // What the job has moved fails with its subscription.
+  // Those that the job has moved fail with their subscription.
   const failed = await test.storage.range(FAILED.under({ subscriptionId: id }), { limit: 200 });
   expect(failed.filter(({ value }) => value.includes(" exhausted "))).toHaveLength(20);
 });

@@ -1,8 +1,10 @@
-/** The wall clock is set forwards by two days for a while (a wrong NTP server), and the nightly retention runs meanwhile. */
+/** The wall clock is wrong for a while (NTP, no battery), and the nightly retention runs meanwhile. */
 import { expect, it } from "vitest";
-import { replied, testPath } from "../support/path.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const DAY = 86_400_000;
+const runs = (test: TestPath, days: number): Promise<number> =>
+  test.parts.retention.run({ deliveredAfterMs: days * DAY }, new AbortController().signal);
 
 it("a clock that is set forwards while the relay runs removes no event of an hour ago", async () => {
   await using test = await testPath();
@@ -12,7 +14,7 @@ it("a clock that is set forwards while the relay runs removes no event of an hou
   await test.whenSent(1);
   await test.clock.advance(3_600_000);
   await test.clock.step(2 * DAY);
-  const removed = await test.parts.retention.run({ deliveredAfterMs: DAY }, new AbortController().signal);
+  const removed = await runs(test, 1);
   await test.clock.step(-2 * DAY);
   // The publisher repeats itself, as it may within a day.
   await test.publish("deposit:paid", { id: "order:1" });
@@ -22,8 +24,7 @@ it("a clock that is set forwards while the relay runs removes no event of an hou
 
 it("a clock that was behind at the start, and was set right, is believed a day later", async () => {
   await using test = await testPath();
-  const options = { deliveredAfterMs: DAY };
-  const run = (): Promise<number> => test.parts.retention.run(options, new AbortController().signal);
+  const run = () => runs(test, 1);
   await test.subscribe();
   await test.start();
   await test.publish("deposit:paid", { id: "order:1" });
@@ -38,8 +39,7 @@ it("a clock that was behind at the start, and was set right, is believed a day l
 
 it("an event that a run meets while the clock is set back is looked at again when its time comes", async () => {
   await using test = await testPath({ delivery: { holdMs: 0 } });
-  const run = (): Promise<number> =>
-    test.parts.retention.run({ deliveredAfterMs: 3 * DAY }, new AbortController().signal);
+  const run = () => runs(test, 3);
   test.answers = [replied(503, { retryAfter: "3600" })];
   await test.subscribe();
   await test.start();
@@ -61,4 +61,26 @@ it("an event that a run meets while the clock is set back is looked at again whe
   expect(await run()).toBe(0);
   await test.clock.advance(2 * 3_600_000);
   expect(await run()).toBe(1);
+});
+
+// A node without a battery accepts events by a clock that is far behind, which is set right later.
+it("what a clock that was far behind has accepted is removed like all the rest", async () => {
+  await using test = await testPath();
+  const run = () => runs(test, 2);
+  await test.subscribe();
+  await test.start();
+  await test.publish("deposit:paid", { id: "order:1" });
+  await test.whenSent(1);
+  await test.clock.advance(4 * DAY);
+  expect(await run()).toBe(1);
+  await test.clock.step(-400 * DAY);
+  await test.publish("deposit:paid", { id: "order:2" });
+  await test.whenSent(2);
+  await test.clock.step(400 * DAY);
+  // A month later, and the day that a clock which was set forwards is not believed.
+  await test.clock.step(40 * DAY);
+  await run();
+  await test.clock.advance(DAY);
+  await run();
+  expect(await test.parts.history.event("key_1", "order:2")).toBeUndefined();
 });

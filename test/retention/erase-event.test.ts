@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { DELIVERY, EVENT } from "../../core/model/schema.ts";
 import { Problem } from "../../core/model/problem.ts";
+import type { Entry } from "../../core/ports/storage.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
+import { faults } from "../support/wide.ts";
 
 const DAY = 86_400_000;
 const ACTOR = { sub: "tester" };
@@ -22,14 +23,8 @@ async function rowsWith(test: TestPath, text: string): Promise<string[]> {
   return all.filter(({ key, value }) => key.includes(text) || value.includes(text)).map(({ key }) => key);
 }
 
-/** Every row of the storage that does not agree with the others. */
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const entry of await test.storage.range("", { limit: 10_000 })) {
-    const fault = await CHECKS[entry.key.split(":")[0] as string]?.(entry, test.storage);
-    if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-  }
-  return found;
+async function rowsOn({ storage }: TestPath, ...prefixes: string[]): Promise<readonly Entry[]> {
+  return (await Promise.all(prefixes.map((prefix) => storage.range(prefix)))).flat();
 }
 
 const ordinalOf = async (test: TestPath, id: string): Promise<string> => {
@@ -61,7 +56,7 @@ describe("erasing an event", () => {
     expect(await rowsWith(test, ordinal)).toEqual([]);
     expect(await rowsWith(test, "Alice")).toEqual([]);
     expect(await codeOf(erase(test, id))).toBe("NOT_FOUND");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("leaves nothing of one that failed and was replayed", async () => {
@@ -77,7 +72,7 @@ describe("erasing an event", () => {
     await erase(test, id);
     expect(await rowsWith(test, ordinal)).toEqual([]);
     expect(await codeOf(test.parts.replay.event("key_1", id))).toBe("NOT_FOUND");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("never makes the attempt that a pending delivery waits for", async () => {
@@ -87,8 +82,7 @@ describe("erasing an event", () => {
     await erase(test, id);
     await test.clock.advance(DAY);
     expect(test.sent).toHaveLength(1);
-    expect(await test.storage.range("due:")).toEqual([]);
-    expect(await test.storage.range("delivery:")).toEqual([]);
+    expect(await rowsOn(test, "due:", "delivery:")).toEqual([]);
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
   });
 
@@ -100,32 +94,29 @@ describe("erasing an event", () => {
     await test.start();
     await test.clock.advance(60_000);
     expect(test.sent).toEqual([]);
-    expect(await test.storage.range("delivery:")).toEqual([]);
-    expect(await test.storage.range("failed:")).toEqual([]);
+    expect(await rowsOn(test, "delivery:", "failed:")).toEqual([]);
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
   });
 
-  for (const [name, status] of [
+  it.each([
     ["delivered", 200],
     ["refused", 500],
     ["gone", 410],
-  ] as const)
-    it(`brings nothing back when its attempt under way is ${name} later`, async () => {
-      await using test = await testPath();
-      await test.subscribe();
-      await test.start();
-      const answer = Promise.withResolvers<Reply>();
-      test.answers = [() => answer.promise];
-      const id = await test.publish();
-      await test.whenSent(1);
-      await erase(test, id);
-      answer.resolve(replied(status));
-      await test.clock.advance(DAY);
-      expect(test.sent).toHaveLength(1);
-      for (const prefix of ["event:", "delivery:", "due:", "failed:", "attempts:"])
-        expect(await test.storage.range(prefix)).toEqual([]);
-      expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
-    });
+  ])("brings nothing back when its attempt under way is %s later", async (_, status) => {
+    await using test = await testPath();
+    await test.subscribe();
+    await test.start();
+    const answer = Promise.withResolvers<Reply>();
+    test.answers = [() => answer.promise];
+    const id = await test.publish();
+    await test.whenSent(1);
+    await erase(test, id);
+    answer.resolve(replied(status));
+    await test.clock.advance(DAY);
+    expect(test.sent).toHaveLength(1);
+    expect(await rowsOn(test, "event:", "delivery:", "due:", "failed:", "attempts:")).toEqual([]);
+    expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+  });
 
   it("keeps the publisher's own id taken for a day, and then gives it back", async () => {
     await using test = await testPath();
@@ -140,12 +131,12 @@ describe("erasing an event", () => {
     ]);
     expect(await codeOf(test.publish("deposit:paid", { id: "order-7" }))).toBe("IDEMPOTENCY_MISMATCH");
     expect(await codeOf(erase(test, "order-7"))).toBe("NOT_FOUND");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
     await test.clock.advance(DAY);
     expect(await codeOf(test.publish("deposit:paid", { id: "order-7" }))).toBe("done");
     await test.clock.advance(DAY);
     expect(await test.status("order-7")).toBe("delivered");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("can be of a damaged event with a damaged delivery", async () => {
@@ -164,8 +155,7 @@ describe("erasing an event", () => {
     await erase(test, id);
     await test.clock.advance(DAY);
     expect(test.sent).toHaveLength(1);
-    for (const prefix of ["event:", "delivery:", "due:", "failed:", "attempts:"])
-      expect(await test.storage.range(prefix)).toEqual([]);
+    expect(await rowsOn(test, "event:", "delivery:", "due:", "failed:", "attempts:")).toEqual([]);
   });
 
   it("of which a delivery changes meanwhile is repeated with what it is then", async () => {
@@ -190,7 +180,7 @@ describe("erasing an event", () => {
     expect(refused).toBe(2);
     await test.clock.advance(DAY);
     expect(test.sent).toHaveLength(1);
-    for (const prefix of ["event:", "delivery:", "due:"]) expect(await test.storage.range(prefix)).toEqual([]);
+    expect(await rowsOn(test, "event:", "delivery:", "due:")).toEqual([]);
   });
 });
 
@@ -204,12 +194,12 @@ describe("erasing an event of an ordered subscription", () => {
     await test.whenSent(1);
     await settle(test);
     await erase(test, first);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
     // At once: no sweep comes that soon.
     await test.clock.advance(1_000);
     expect(idsOf(test)).toEqual([first, second]);
     expect(await test.status(second)).toBe("delivered");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("waits for its attempt under way, so that no later one begins meanwhile", async () => {
@@ -231,7 +221,7 @@ describe("erasing an event of an ordered subscription", () => {
     await test.whenSent(2);
     await test.clock.advance(60_000);
     expect(idsOf(test)).toEqual(["first", "second"]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("passes over it when it waits for its turn", async () => {
@@ -239,11 +229,11 @@ describe("erasing an event of an ordered subscription", () => {
     await using _ = test;
     const made = [await test.publish(), await test.publish(), await test.publish()];
     await erase(test, made[1] as string);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
     await test.start();
     await test.clock.advance(60_000);
     expect(idsOf(test)).toEqual([made[0], made[2]]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("ends the hold when it holds them up", async () => {
@@ -259,7 +249,7 @@ describe("erasing an event of an ordered subscription", () => {
     await test.clock.advance(60_000);
     expect(await test.status(second)).toBe("delivered");
     expect(await test.storage.range("held:")).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("loses none of them when all that waits is erased while the first is on its way", async () => {
@@ -278,7 +268,7 @@ describe("erasing an event of an ordered subscription", () => {
     await test.clock.advance(60_000);
     for (const id of half) expect(await codeOf(erase(test, id))).toBe("NOT_FOUND");
     for (const id of others.slice(6)) expect(await test.status(id)).toBe("delivered");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 });
 
@@ -295,7 +285,7 @@ describe("erasing an event with very many deliveries", () => {
     await test.clock.advance(120_000);
     expect(test.sent).toEqual([]);
     expect(await rowsWith(test, ordinal)).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("is finished by the next start after a crash in the middle of it", async () => {
@@ -320,7 +310,7 @@ describe("erasing an event with very many deliveries", () => {
     again.parts.eventErasure.start();
     await test.clock.advance(60_000);
     expect(await rowsWith(test, ordinal)).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
     expect(test.sent).toHaveLength(10);
   });
 });

@@ -1,11 +1,11 @@
 // Erasing an API key: what goes, what stays, and that it goes on wherever it was cut off.
 import { describe, expect, it } from "vitest";
-import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { turn } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 import { eventually } from "../support/until.ts";
+import { faults } from "../support/wide.ts";
 
 const DAY = 86_400_000;
 const ACTOR = { sub: "tester" };
@@ -23,15 +23,6 @@ const done = (test: TestPath): Promise<void> =>
 async function left(test: TestPath, names: readonly string[]): Promise<string[]> {
   const found = (await rows(test)).filter(({ key, value }) => names.some((name) => `${key} ${value}`.includes(name)));
   return [...new Set(found.map(({ key }) => key.slice(0, key.indexOf(":"))))].toSorted();
-}
-
-async function faults(test: TestPath): Promise<string[]> {
-  const found: string[] = [];
-  for (const entry of await rows(test)) {
-    const fault = await CHECKS[entry.key.split(":")[0] as string]?.(entry, test.storage);
-    if (fault !== undefined) found.push(`${entry.key} ${fault}`);
-  }
-  return found;
 }
 
 /** A key with everything that a key may have, some of it pending, waiting and held; and another key beside it. */
@@ -74,7 +65,7 @@ describe("erasing a key", () => {
     expect(audit.find(({ detail }) => detail === "done")).toMatchObject({ action: "key.erased", by: "relay" });
     expect(audit.filter(({ action }) => action === "subscription.deleted")).toHaveLength(subs.length);
     expect(audit.find(({ detail }) => detail === "begun")).toMatchObject({ action: "key.erased", by: "tester" });
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
     const sent = test.sent.length;
     await test.clock.advance(10 * DAY);
     expect(test.sent).toHaveLength(sent);
@@ -126,7 +117,7 @@ describe("erasing a key", () => {
       });
       expect(await left(test, ["Alice"]), `after ${at}`).toEqual([]);
       expect(await left(test, ["key_1", ...subs])).toEqual(["audit", "eventid", "expiry", "key", "keytype"]);
-      expect(await faults(test)).toEqual([]);
+      expect(await faults(test.storage)).toEqual([]);
     }
   });
 
@@ -156,7 +147,7 @@ describe("erasing a key", () => {
     const fresh = await test.publish();
     await test.clock.advance(5);
     expect(await test.status(fresh)).toBe("delivered");
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("erases what was published before the clock was set back by an hour, and leaves what comes after", async () => {
@@ -174,7 +165,7 @@ describe("erasing a key", () => {
     expect(await test.status(old[0] as string)).toBeUndefined();
     const fresh = await test.publish();
     expect((await test.storage.range("event:key_1:")).map(({ key }) => key)).toEqual([`event:key_1:${fresh.slice(4)}`]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("never takes the id of an event that a slow node stores while it ends", async () => {
@@ -201,7 +192,7 @@ describe("erasing a key", () => {
     await erase(test);
     await done(test);
     expect(await test.storage.range("event:key_1:")).toEqual([]);
-    expect(await faults(test)).toEqual([]);
+    expect(await faults(test.storage)).toEqual([]);
   });
 
   it("deletes a subscription that was made before it on a node whose clock is ahead", async () => {

@@ -1,4 +1,4 @@
-// What becomes of an event for more subscriptions than a commit holds: read, replayed, removed.
+// The life of an event for more subscriptions than a commit holds: it is read, replayed, removed.
 import { describe, expect, it } from "vitest";
 import { SNAPSHOT } from "../../core/model/schema.ts";
 import { holdSettles, replied } from "../support/path.ts";

@@ -1,4 +1,4 @@
-// What statistics keep when the clock is set back, one key is very large, or the relay never runs for a day.
+// Statistics are kept when the clock is set back, one key is very large, or the relay never runs for a day.
 import { expect, it } from "vitest";
 import { DUE } from "../../core/model/schema.ts";
 import { StatsCollector } from "../../core/stats/collect.ts";
@@ -73,7 +73,7 @@ it("loses no counts of the last week while the clock is set forwards by a month"
   const subscriptionCache = { of: async () => [], get: async () => undefined };
   const health = { state: () => ({ failures: 0 }) };
   const query = createStatsQuery({ collector: stats, storage, clock, subscriptionCache, health });
-  // What was counted in the month to come is in no range of today.
+  // The counts of the month to come are in no range of today.
   const sums = await query.sumsOf("key_1", "7d");
   const { totals } = await query.ofKey("key_1", "7d");
   expect([sums.accepted, totals.accepted]).toEqual([1_002, 1_002]);

@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { StatsCollector } from "../../core/stats/collect.ts";
-import { quantileMs, latencyCell, LATENCY_CELLS } from "../../core/stats/latency-histogram.ts";
 import { createStatsQuery } from "../../core/stats/query.ts";
-import { decodeBucket, encodeBucket, newBucket } from "../../core/stats/bucket.ts";
+import {
+  decodeBucket,
+  encodeBucket,
+  latencyCell,
+  LATENCY_CELLS,
+  newBucket,
+  quantileMs,
+} from "../../core/stats/bucket.ts";
 import { WHOLE_RELAY } from "../../core/model/schema.ts";
 import type { Attempt } from "../../core/model/attempt.ts";
 import type { Delivery } from "../../core/model/delivery.ts";

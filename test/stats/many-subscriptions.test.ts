@@ -63,7 +63,7 @@ it("an answer tells of the thousand subscriptions with the most to tell, and of 
   const told = subscriptions.map(({ subscription }) => subscription.id);
   expect(told.slice(-2)).toEqual([ids[5_000], asked]);
   expect(told).toEqual(told.toSorted());
-  // What else reads from the storage has its turn.
+  // Other reads from the storage have their turn.
   expect(most()).toBeLessThanOrEqual(50);
 });
 

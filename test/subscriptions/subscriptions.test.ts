@@ -20,8 +20,13 @@ const key = Buffer.alloc(32, 7).toString("base64");
 const keys = makeKeys({ master: key, signing: key, publishToken: "t" });
 
 /** A shelf whose watchers a test tells by hand. */
-function watched(): { readonly store: Shelf; readonly storage: Storage; tell(keys: readonly string[]): void } {
+function watched(...names: readonly string[]): {
+  readonly store: Shelf;
+  readonly storage: Storage;
+  tell(keys: readonly string[]): void;
+} {
   const store = shelf();
+  for (const name of names) put(store, subscription(name));
   const watchers: ((keys: readonly string[]) => void)[] = [];
   const queue = { ...store.queue, cancel: () => Promise.resolve(), pause: () => Promise.resolve() };
   const watch = (changed: (keys: readonly string[]) => void) => {
@@ -32,13 +37,13 @@ function watched(): { readonly store: Shelf; readonly storage: Storage; tell(key
   return { store, storage, tell: (touched) => watchers.forEach((changed) => changed(touched)) };
 }
 
+const keyOf = (id: string): string => SUBSCRIPTION.key({ keyId: "key_1", id });
 const put = (store: Shelf, sub: Subscription): void =>
   void store.rows.set(SUBSCRIPTION.key(sub), SUBSCRIPTION.write(sub));
 
 describe("the subscription cache", () => {
   it("reads a key once, until a commit touches it", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     let reads = 0;
     const { range } = store;
     store.range = (...args) => (reads++, range(...args));
@@ -49,13 +54,12 @@ describe("the subscription cache", () => {
     put(store, subscription("b"));
     tell([SUBSCRIPTION.key({ keyId: "key_2", id: "sub_x" }), "control:x"]);
     expect(await directory.of("key_1")).toHaveLength(1);
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
+    tell([keyOf("sub_b")]);
     expect(await directory.of("key_1")).toHaveLength(2);
   });
 
   it("forgets all it has read when it learns that messages were missed", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     using directory = createSubscriptionCache(storage);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
     put(store, { ...subscription("a"), status: "disabled" });
@@ -67,8 +71,7 @@ describe("the subscription cache", () => {
   });
 
   it("never keeps a reading that a change overtook", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     const { range } = store;
     const held = Promise.withResolvers<void>();
     store.range = async (...args) => {
@@ -79,23 +82,22 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     const early = directory.of("key_1");
     put(store, subscription("a", { status: "disabled" }));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    tell([keyOf("sub_a")]);
     held.resolve();
     expect((await early)[0]?.status).toBe("active");
     expect((await directory.of("key_1"))[0]?.status).toBe("disabled");
   });
 
   it("reads again only what has changed, and keeps one object for each version of a record", async () => {
-    const { store, storage, tell } = watched();
-    for (const name of ["a", "b", "d"]) put(store, subscription(name));
+    const { store, storage, tell } = watched("a", "b", "d");
     using directory = createSubscriptionCache(storage);
     const before = await directory.of("key_1");
     store.range = () => Promise.reject(new Error("all are read again"));
     put(store, subscription("b", { status: "disabled" }));
     put(store, subscription("c"));
-    store.rows.delete(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_d" }));
+    store.rows.delete(keyOf("sub_d"));
     // A row may be named although it has not changed.
-    tell(["a", "b", "c", "d"].map((name) => SUBSCRIPTION.key({ keyId: "key_1", id: `sub_${name}` })));
+    tell(["a", "b", "c", "d"].map((name) => keyOf(`sub_${name}`)));
     const after = await directory.of("key_1");
     expect(after.map(({ id, status }) => `${id} ${status}`)).toEqual([
       "sub_a active",
@@ -108,20 +110,18 @@ describe("the subscription cache", () => {
   });
 
   it("answers for those that have not changed while the others are read", async () => {
-    const { store, storage, tell } = watched();
-    for (const name of ["a", "b"]) put(store, subscription(name));
+    const { store, storage, tell } = watched("a", "b");
     using directory = createSubscriptionCache(storage);
     const [first] = await directory.of("key_1");
     put(store, subscription("b", { status: "disabled" }));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
+    tell([keyOf("sub_b")]);
     const second = directory.get("key_1", "sub_b");
     expect(directory.get("key_1", "sub_a")).toBe(first);
     expect(await second).toMatchObject({ status: "disabled" });
   });
 
   it("counts those that are created later among the most that it holds", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     using directory = createSubscriptionCache(storage, undefined, 10);
     for (const keyId of ["key_1", "key_2"]) await directory.of(keyId);
     const reads: string[] = [];
@@ -138,12 +138,11 @@ describe("the subscription cache", () => {
   });
 
   it("may be asked by who does not wait for the answer, also while the storage is away", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     using directory = createSubscriptionCache(storage);
     await directory.of("key_1");
     store.getMany = () => Promise.reject(new StorageError("unavailable", "away"));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    tell([keyOf("sub_a")]);
     // A rejection that nobody hears would end the process.
     void directory.of("key_1");
     await expect(directory.of("key_1")).rejects.toThrow("away");
@@ -152,14 +151,13 @@ describe("the subscription cache", () => {
   });
 
   it("reads a row once more that changes while it is read", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     using directory = createSubscriptionCache(storage);
     await directory.of("key_1");
     const { getMany } = store;
     let during: (() => void) | undefined = () => {
       put(store, subscription("a", { status: "disabled" }));
-      tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+      tell([keyOf("sub_a")]);
     };
     store.getMany = async (keys) => {
       const rows = await getMany(keys);
@@ -168,26 +166,25 @@ describe("the subscription cache", () => {
       return rows;
     };
     put(store, subscription("a", { events: ["*"] }));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    tell([keyOf("sub_a")]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "disabled" }]);
   });
 
   it("reads all again once very many have changed, or reads by itself a changed one that is damaged", async () => {
-    const { store, storage, tell } = watched();
-    put(store, subscription("a"));
+    const { store, storage, tell } = watched("a");
     using directory = createSubscriptionCache(storage);
     await directory.of("key_1");
     let reads = 0;
     const { range } = store;
     store.range = (...args) => (reads++, range(...args));
-    tell(Array.from({ length: 501 }, (_, i) => SUBSCRIPTION.key({ keyId: "key_1", id: `sub_${i}` })));
+    tell(Array.from({ length: 501 }, (_, i) => keyOf(`sub_${i}`)));
     expect(await directory.of("key_1")).toHaveLength(1);
     expect(reads).toBe(1);
-    store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" }), "{");
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
+    store.rows.set(keyOf("sub_b"), "{");
+    tell([keyOf("sub_b")]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "active" }, { disabledReason: "record_damaged" }]);
     put(store, subscription("b"));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_b" })]);
+    tell([keyOf("sub_b")]);
     expect(await directory.of("key_1")).toMatchObject([{ status: "active" }, { status: "active" }]);
     expect(reads).toBe(1);
   });
@@ -197,17 +194,16 @@ describe("the subscription cache", () => {
     using directory = createSubscriptionCache(storage);
     expect(await directory.get("key_1", "sub_a")).toBeUndefined();
     put(store, subscription("a"));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    tell([keyOf("sub_a")]);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
     put(store, subscription("a", { deletedAt: 5 }));
-    tell([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    tell([keyOf("sub_a")]);
     expect(await directory.of("key_1")).toEqual([]);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ deletedAt: 5 });
   });
 
   it("reads again after a reading that failed", async () => {
-    const { store, storage } = watched();
-    put(store, subscription("a"));
+    const { store, storage } = watched("a");
     const { range } = store;
     store.range = () => Promise.reject(new StorageError("unavailable", "gone"));
     using directory = createSubscriptionCache(storage);
@@ -233,7 +229,7 @@ describe("the subscription cache", () => {
     expect(read).toEqual(["key_1", "key_2", "key_3"]);
     expect(await directory.of("key_2")).toHaveLength(2);
     expect(read).toHaveLength(4);
-    // What is dropped is not counted any more.
+    // Those that are dropped are not counted any more.
     tell(["subscription:"]);
     await directory.of("key_1");
     await directory.of("key_2");
@@ -244,11 +240,11 @@ describe("the subscription cache", () => {
 
   it("says so when a record cannot be read, rather than leave it out", async () => {
     const { store, storage } = watched();
-    store.rows.set(SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" }), "{");
+    store.rows.set(keyOf("sub_a"), "{");
     const told: string[] = [];
     using directory = createSubscriptionCache(storage, ({ key }) => told.push(key));
     expect(await directory.of("key_1")).toMatchObject([{ id: "sub_a", disabledReason: "record_damaged" }]);
-    expect(told).toEqual([SUBSCRIPTION.key({ keyId: "key_1", id: "sub_a" })]);
+    expect(told).toEqual([keyOf("sub_a")]);
   });
 });
 
@@ -273,12 +269,12 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     store,
     storage,
     subscriptions,
-    read: (id) => {
-      const key = SUBSCRIPTION.key({ keyId: "key_1", id });
-      return SUBSCRIPTION.orThrow(store.rows.get(key) ?? "", key);
-    },
+    read: (id) => SUBSCRIPTION.orThrow(store.rows.get(keyOf(id)) ?? "", keyOf(id)),
   };
 }
+
+const created = async (subscriptions: Subscriptions): Promise<string> =>
+  (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription.id;
 
 describe("a subscription", () => {
   it("has a secret that only its own place opens", async () => {
@@ -336,7 +332,7 @@ describe("a subscription", () => {
   it("counts a generation up whenever it stops being active, and at no other time", async () => {
     const revived: string[] = [];
     const { subscriptions, read } = desk({ revive: async (id) => void revived.push(id) });
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const id = await created(subscriptions);
     const after: number[] = [];
     const step = async (work: Promise<unknown>) => {
       await work;
@@ -364,15 +360,10 @@ describe("a subscription", () => {
   it("is deleted even when another change comes first, and its attempts end before it answers", async () => {
     const ended: string[] = [];
     const { subscriptions, store, read } = desk({ abort: async (id) => void ended.push(id) });
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
-    let raced = false;
+    const id = await created(subscriptions);
     store.before = () => {
-      if (raced) return;
-      raced = true;
-      store.rows.set(
-        SUBSCRIPTION.key({ keyId: "key_1", id }),
-        SUBSCRIPTION.write({ ...read(id), description: "raced" }),
-      );
+      store.before = () => undefined;
+      put(store, { ...read(id), description: "raced" });
     };
     await subscriptions.remove("key_1", id, ACTOR);
     expect(read(id)).toMatchObject({ deletedAt: expect.any(Number), secrets: [], url: "" });
@@ -400,7 +391,7 @@ describe("a subscription", () => {
         if (why.startsWith("the queue")) fail();
         cancelled.push(id);
       };
-      const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+      const id = await created(subscriptions);
       await subscriptions.create("key_1", FIELDS, ACTOR);
       store.before = (changes) => {
         if (why.startsWith("the end") && changes.length === 1) fail();
@@ -424,7 +415,7 @@ describe("a subscription", () => {
     const held = new Promise<void>((resolve) => (release = resolve));
     let aborts = 0;
     const { subscriptions, store } = desk({ abort: () => (aborts++, held) });
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const id = await created(subscriptions);
     const both = [subscriptions.remove("key_1", id, ACTOR), subscriptions.remove("key_1", id, ACTOR)];
     while (aborts < 2) await new Promise(setImmediate);
     release();
@@ -441,7 +432,7 @@ describe("a subscription", () => {
         revived.push(id);
       },
     });
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const id = await created(subscriptions);
     await subscriptions.update("key_1", id, { status: "disabled" }, ACTOR);
     await expect(subscriptions.update("key_1", id, { status: "active" }, ACTOR)).rejects.toThrow("not now");
     failing = false;
@@ -458,7 +449,7 @@ describe("a subscription", () => {
 
   it("rotates to one winner: the loser of the race learns so", async () => {
     const { subscriptions, store, read } = desk();
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const id = await created(subscriptions);
     const arrived: (() => void)[] = [];
     store.before = () =>
       new Promise<void>((resolve) => {
@@ -477,15 +468,10 @@ describe("a subscription", () => {
 
   it("rotates although another field changes meanwhile", async () => {
     const { subscriptions, store, read } = desk();
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
-    let raced = false;
+    const id = await created(subscriptions);
     store.before = () => {
-      if (raced) return;
-      raced = true;
-      store.rows.set(
-        SUBSCRIPTION.key({ keyId: "key_1", id }),
-        SUBSCRIPTION.write({ ...read(id), description: "raced" }),
-      );
+      store.before = () => undefined;
+      put(store, { ...read(id), description: "raced" });
     };
     await subscriptions.rotate("key_1", id, 60_000, ACTOR);
     expect(read(id)).toMatchObject({ description: "raced", secrets: [{ version: 2 }, { version: 1 }] });
@@ -493,7 +479,7 @@ describe("a subscription", () => {
 
   it("stores what was done and who did it in one commit", async () => {
     const { subscriptions, store } = desk();
-    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const id = await created(subscriptions);
     await subscriptions.update("key_1", id, { description: "x" }, ACTOR);
     await subscriptions.rotate("key_1", id, 0, ACTOR);
     await subscriptions.disable("key_1", id, "endpoint_gone");
