@@ -75,7 +75,6 @@ export function createAttemptSearch(deps: SearchDeps): AttemptSearch {
   return (keyId, filter, page) => new Search({ ...deps, read }, keyId, filter, page.limit).from(page.after);
 }
 
-/** The search for one page. */
 class Search {
   readonly #deps: SearchDeps & { readonly read: DeliveryReader };
   readonly #keyId: string;

@@ -77,7 +77,6 @@ interface Narrow {
 
 interface Wide {
   readonly status: EventStatus;
-  /** How many deliveries were read. */
   readonly read: number;
   readonly damaged?: true;
 }
@@ -104,7 +103,6 @@ async function readNarrow(
   );
 }
 
-/** One page of the list of events. */
 class EventList {
   readonly #readers: Readers;
   readonly #keyId: string;

@@ -16,14 +16,14 @@ const PAGE = 200;
 const MOST_WAITING = 64 * 1024 * 1024;
 const VERSION = 1;
 
-/** The first line. */
 interface Head {
   readonly relaybox: "backup";
   readonly version: number;
-  /** Epoch ms of the beginning of the backup. */
+  /** Epoch ms of its beginning. */
   readonly at: number;
   readonly storage: string;
 }
+
 /** The last line: the number of lines between it and the first, and the hash of all before it. */
 interface Foot {
   readonly lines: number;

@@ -67,7 +67,6 @@ export async function alignRecords(
   return wrong;
 }
 
-/** Returns how many records there are. */
 export async function countRecords(source: Source): Promise<number> {
   let count = 0;
   for await (const page of everyPage(source, "")) count += page.length;

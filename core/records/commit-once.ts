@@ -60,29 +60,19 @@ async function madeSure(
   }
 }
 
+const LATER = "Nothing was stored. Publish again later.";
+const PROBLEMS = {
+  full: ["STORAGE_FULL", `The storage has no space left. ${LATER}`],
+  unavailable: ["STORAGE_UNAVAILABLE", `The storage does not answer. ${LATER}`],
+  uncertain: [
+    "STORAGE_UNAVAILABLE",
+    "The events may have been stored. Publish again with the same id or Idempotency-Key.",
+  ],
+} as const;
+
 /** Returns the Problem for a storage error. `broken` stays an error: it is our fault, and waiting does not help. */
 export function storageProblem(error: StorageError): Problem | StorageError {
-  const extras = { retryAfter: RETRY_AFTER_S };
-  switch (error.fault) {
-    case "full":
-      return new Problem(
-        "STORAGE_FULL",
-        "The storage has no space left. Nothing was stored. Publish again later.",
-        extras,
-      );
-    case "unavailable":
-      return new Problem(
-        "STORAGE_UNAVAILABLE",
-        "The storage does not answer. Nothing was stored. Publish again later.",
-        extras,
-      );
-    case "uncertain":
-      return new Problem(
-        "STORAGE_UNAVAILABLE",
-        "The events may have been stored. Publish again with the same id or Idempotency-Key.",
-        extras,
-      );
-    case "broken":
-      return error;
-  }
+  if (error.fault === "broken") return error;
+  const [code, detail] = PROBLEMS[error.fault];
+  return new Problem(code, detail, { retryAfter: RETRY_AFTER_S });
 }

@@ -39,11 +39,11 @@ export async function readOrThrow<const P extends readonly AnyPart[], T>(
   return text === undefined ? undefined : kind.orThrow(text, key);
 }
 
-/** One that the storage finds broken reads as a text that is not a record. */
+/** Reads the text of a record; empty, which no record is, when the storage finds it broken. */
 export const getText = (storage: Readable, key: string): Promise<string | undefined> =>
   storage.getItem(key).catch((error: unknown) => (isBroken(error) ? "" : Promise.reject(error)));
 
-/** Reads texts in the order of `keys`, each so. */
+/** Does the same for many, in the order of `keys`. */
 export async function readTexts(
   storage: Pick<Storage, "getItem" | "getMany">,
   keys: readonly string[],
@@ -158,7 +158,6 @@ export const readRecord = (
   unlessDamaged(DELIVERY.read(text, DELIVERY.key({ subscriptionId, ordinal: event.ordinal }))) ??
   damagedDelivery(event, subscriptionId);
 
-/** Records remembered as reported. */
 const HELD = 10_000;
 
 /** Reports damaged records of subscriptions: counts each, and names it in the log, once. */

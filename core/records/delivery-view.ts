@@ -35,10 +35,8 @@ export function readDelivery(
   return asEnded(delivery, sub) ?? delivery;
 }
 
-/** The fields of an event that reading its deliveries needs. */
 export type WantedDelivery = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 
-/** One event and one of its subscriptions. */
 interface Pair {
   readonly event: WantedDelivery;
   readonly sub: string;

@@ -2,9 +2,7 @@
 import type { Entry, Storage } from "../ports/storage.ts";
 
 interface Walk {
-  /** Begins behind this key. */
   readonly after?: string;
-  /** The last key first. */
   readonly reverse?: boolean;
   /** Entries of a page. @default 500 */
   readonly limit?: number;

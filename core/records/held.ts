@@ -12,7 +12,6 @@ import { isOutline, readSubscription } from "./subscription-record.ts";
 
 const PAGE = 500;
 
-/** A failed delivery that holds up its sequence. */
 interface HeldDelivery {
   readonly subscriptionId: string;
   readonly sequence: number;

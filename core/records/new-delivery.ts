@@ -10,7 +10,6 @@ import { isOutline } from "./subscription-record.ts";
 type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 type To = Pick<Subscription, "id" | "generation" | "disabledReason">;
 
-/** Adds a delivery that is due at once. */
 export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, generation }: To): void {
   const { keyId, ordinal, acceptedAt } = event;
   const due: Due = { subscriptionId: id, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };

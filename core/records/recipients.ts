@@ -11,7 +11,6 @@ import type { Storage } from "../ports/storage.ts";
 /** A subscription that an event goes to. For an event with a list of its own, only the id is known. */
 export type Recipient = Pick<FanoutMember, "id"> & Partial<FanoutMember>;
 
-/** Members in one page. */
 export const PAGE_MEMBERS = 250;
 /** Most members held in memory, over all snapshots. */
 const MEMBERS_HELD = 50_000;

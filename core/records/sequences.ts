@@ -79,7 +79,6 @@ export async function enterSequences(
 
 interface Passed {
   readonly changes: readonly Change[];
-  /** The line of the next head. */
   readonly next?: Due;
 }
 

@@ -22,7 +22,6 @@ export function countOf(header = ""): number | undefined {
   const count = /^live (\d{1,9})$/.exec(header)?.[1];
   return count === undefined ? undefined : Number(count);
 }
-/** Pages per commit. */
 const PAGES_AT_ONCE = 8;
 /** How often a writer starts over after it lost against another writer or against retention. */
 const TRIES = 16;

@@ -33,7 +33,6 @@ interface KeyEntry {
   counted: number;
   /** Subscriptions that have changed since they were read, each with the number of its last change. */
   readonly changed: Map<string, number>;
-  /** The pending read of what has changed. */
   reading?: Promise<void>;
 }
 

@@ -125,7 +125,6 @@ function matcherOf(filter: Filter): Pick<Matcher, "matches"> {
   }
 }
 
-/** A delivery before and after a replay. */
 export interface Replayed {
   readonly delivery: Delivery;
   /** The text of its record; `null` without one. */

@@ -76,7 +76,6 @@ export function createReplay(deps: ReplayDeps): Replay {
     return moved;
   }
 
-  /** Replays one event for the subscription that is named. */
   async function one(keyId: string, eventId: string, id: string, options: ReplayEventOptions): Promise<number> {
     const found = await located(storage, keyId, eventId);
     const { event } = found;
@@ -184,7 +183,6 @@ async function make(
   return 1;
 }
 
-/** A replay that is due now. */
 const atOnce = (now: number): number => now;
 
 /** @throws Problem NOT_FOUND, or NOT_REPLAYABLE when it is damaged */

@@ -46,11 +46,9 @@ export interface KeyErasure {
   stop(): Promise<void>;
 }
 
-/** Rows that are deleted together. */
 const ROWS = 500;
 /** How often what changed meanwhile is read again in one round. */
 const TRIES = 16;
-/** Events that are erased together. */
 const EVENTS = 32;
 /** How far the clock of another node may be ahead, ms. */
 const AHEAD_MS = 60_000;

@@ -9,7 +9,6 @@ import { readTexts, unlessUnreadable } from "../records/damage.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
 import { attemptRemovals } from "./remove-delivery.ts";
 
-/** An event and its record's text. */
 export interface StoredEvent {
   readonly event: RelayEvent;
   readonly text: string;

@@ -15,11 +15,9 @@ import { everyPage } from "../records/every-entry.ts";
 const PAGE = 200;
 const WHOLE_AGAIN_MS = 30 * 86_400_000;
 
-/** An event that must be judged again. */
 interface Recheck {
   readonly keyId: string;
   readonly ordinal: string;
-  /** Removes it from the index. */
   readonly done: Change;
 }
 

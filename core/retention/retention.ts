@@ -65,7 +65,6 @@ interface RunDeps extends RetentionDeps {
   readonly signal: AbortSignal;
 }
 
-/** One run of one rule. */
 class Run {
   readonly #deps: RunDeps;
   readonly #options: RetentionOptions;
@@ -187,7 +186,7 @@ class Run {
     return removed;
   }
 
-  /** @param after gets what has the event judged again */
+  /** @param after gets the mark by which the event is judged again */
   async #removedWide({ event, text }: StoredEvent, now: number, after: Change[]): Promise<boolean> {
     const { keyId, ordinal, type, acceptedAt } = event;
     const keep = keepOf(this.#options, keyId, type);

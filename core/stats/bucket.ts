@@ -26,11 +26,9 @@ export const MOST_SUBSCRIPTIONS = 1_000;
 export const OTHERS = "others";
 
 export interface StatsBucket {
-  /** Events accepted. */
   accepted: number;
   /** 429 answers, as in `REFUSALS`. */
   readonly refused: Uint32Array<ArrayBuffer>;
-  /** By subscription. */
   readonly subs: Map<string, Counts>;
   /** Events left out by the filter of a subscription, by subscription. */
   readonly filtered: Map<string, number>;
@@ -72,7 +70,6 @@ export function countFiltered({ filtered }: StatsBucket, id: string, by = 1): vo
   filtered.set(place, (filtered.get(place) ?? 0) + by);
 }
 
-/** Counts one more at a place. */
 export const bump = (counts: Counts, at: number): void => void (counts[at] = (counts[at] as number) + 1);
 
 /** Counts attempts that took as long as a cell of the histogram says. */
@@ -172,11 +169,9 @@ export function countRefusal(refused: Uint32Array, at: number): void {
 
 // Latencies are counted in quarter octaves from 1 ms to about a minute, so that a quantile is right within 10 %.
 
-/** The number of cells of a histogram. */
 export const LATENCY_CELLS = 64;
 const PER_OCTAVE = 4;
 
-/** @param ms a duration */
 export function latencyCell(ms: number): number {
   if (!(ms > 1)) return 0;
   const cell = Math.ceil(Math.log2(ms) * PER_OCTAVE);

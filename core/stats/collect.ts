@@ -21,7 +21,6 @@ interface StatsDeps {
   readonly waiting?: (keyId?: string, subscriptionId?: string) => Promise<number>;
 }
 
-/** Buckets by the time at which they begin. */
 export type Buckets = ReadonlyMap<number, StatsBucket>;
 
 /** Stands for all subscriptions in the statistics of the whole relay. */
@@ -41,7 +40,6 @@ const SLICE = 50;
 
 /** Counts on a key, or on the whole relay, in the memory of one process. */
 class Live {
-  /** Counted since the last write. */
   delta = tally.newBucket();
   /** The newest bucket of each grain, with all that its row says. */
   readonly current = new Map<Grain, { readonly at: number; readonly tally: StatsBucket }>();

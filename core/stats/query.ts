@@ -22,7 +22,6 @@ interface Sums {
   readonly accepted: number;
   /** Deliveries that filters left out. */
   readonly filtered: number;
-  /** Deliveries that succeeded, and those that failed. */
   readonly delivered: number;
   readonly failed: number;
   readonly attempts: number;
@@ -43,7 +42,6 @@ export interface Chart {
   readonly totals: Sums & { readonly refused: Readonly<Record<CountedRefusal, number>> };
 }
 
-/** The state of a subscription at a glance. */
 export interface SubscriptionStats extends Sums {
   readonly subscription: Subscription;
   /** Pending deliveries; counted up to 1,000. */
@@ -56,20 +54,17 @@ export interface SubscriptionStats extends Sums {
 interface KeyStats extends Chart {
   /** At most `MOST_GLANCES`: those with the most to tell, in the order of their creation. */
   readonly subscriptions: readonly SubscriptionStats[];
-  /** How many more there are. */
   readonly left: number;
 }
 
 /** Subscriptions that one answer tells of. Each costs three reads. */
 const MOST_GLANCES = 1_000;
-/** Those whose state is read at the same time. */
 const GLANCES_AT_ONCE = 50;
 
 interface StatsQuery {
   /** @param subscriptionId charts only that one; the list shows all */
   ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;
-  /** Only the sums of a key. */
   sumsOf(keyId: string, range: StatsRange): Promise<Sums>;
 }
 
@@ -161,7 +156,6 @@ function summed(bucket: StatsBucket | undefined, subscriptionId: string | undefi
   return one;
 }
 
-/** The sums of a bucket that is summed. */
 const sumsIn = ({ subs, filtered, accepted }: StatsBucket): Sums => ({
   ...sums(subs.get(EVERY), filtered.get(EVERY)),
   accepted,

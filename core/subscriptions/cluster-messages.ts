@@ -3,7 +3,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { Nodes } from "../ports/storage.ts";
 
 /**
- * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
+ * `known`: only know of the change. `quiet`: let requests in flight end first. `stop`: abort what is
  * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `pause`:
  * send nothing to the receiver for some time, as its `Retry-After` asks. `erased`: drop an event from the cache; it is
  * about an event, by its ordinal, or about all; the others are about a subscription.

@@ -9,7 +9,6 @@ import { transact, Tx } from "../records/transaction.ts";
 
 interface Revision {
   readonly next: Subscription;
-  /** More changes for the same commit. */
   readonly more: readonly Change[];
 }
 

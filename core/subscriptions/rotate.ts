@@ -57,7 +57,6 @@ export function rotatedSecret(
 const noticeOfOverlap = (keyId: string, id: string, at: number, overlapMs: number): Change =>
   OVERLAP.put({ at: overlapNoticeAt(at, overlapMs), keyId, subscriptionId: id }, String(at + overlapMs));
 
-/** Returns `Subscriptions.rotate`. */
 export function createRotation(
   deps: RotationDeps,
 ): (keyId: string, id: string, overlapMs: number, actor: Actor) => Promise<WithSecret> {

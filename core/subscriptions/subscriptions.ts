@@ -33,13 +33,11 @@ export interface SubscriptionsDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "count">;
   readonly keys: Keys;
-  /** Checks a URL before it is stored. */
   readonly registerUrl: (url: string) => Promise<CheckedUrl>;
   /** Returns true when the transport of a URL uses credentials of a subscription. @default every one does */
   readonly takesCredentials?: (url: string) => boolean;
   /** The retry policy of the relay: a subscription's own is filled from it. */
   readonly retry: RetryOptions;
-  /** Most live subscriptions of one key. */
   readonly perKey: number;
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
@@ -51,9 +49,7 @@ export interface SubscriptionsDeps {
   readonly revive?: (subscriptionId: string) => Promise<void>;
   /** Ends in storage what waits of a subscription that no longer is active. */
   readonly endings?: Pick<Endings, "begin">;
-  /** Returns the current catalogue of event names. */
   readonly events?: () => readonly string[] | undefined;
-  /** Returns the names of the transforms. @default none */
   readonly transforms?: () => readonly string[];
   /** Names of headers that a subscription cannot have, because the config gives them to headers of the relay. */
   readonly repeated?: RepeatedHeaders;
