@@ -48,8 +48,10 @@ export async function attemptRemovals(
   storage: Pick<Storage, "range">,
   { subscriptionId, ordinal }: Pick<Delivery, "subscriptionId" | "ordinal">,
 ): Promise<readonly Change[]> {
-  const rows = await Array.fromAsync(everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })));
-  return rows.map(({ key }) => ({ op: "delete", key }));
+  const changes: Change[] = [];
+  for await (const { key } of everyEntry(storage, ATTEMPTS.under({ subscriptionId, ordinal })))
+    changes.push({ op: "delete", key });
+  return changes;
 }
 
 /**

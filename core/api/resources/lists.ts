@@ -33,10 +33,7 @@ export interface Cursors {
   read(cursor: string | undefined, list: string): string | undefined;
 }
 
-export function createCursors(
-  keys: Pick<Keys, "seal" | "open">,
-  valid: (place: string) => boolean = isOrdinal,
-): Cursors {
+export function createCursors(keys: Pick<Keys, "seal" | "open">, valid = isOrdinal): Cursors {
   return {
     write(place, list) {
       if (place === undefined) return undefined;
