@@ -5,7 +5,7 @@
 import type { z } from "zod";
 import type { attempt } from "../../core/api/resources/attempts.ts";
 import type { auditLine } from "../../core/api/resources/audit.ts";
-import type { eventType, eventTypeDetail } from "../../core/api/resources/catalogue.ts";
+import type { apiKey, eventType, eventTypeDetail } from "../../core/api/resources/catalogue.ts";
 import type { bulkReplayed, eventDelivery, listedDelivery } from "../../core/api/resources/deliveries.ts";
 import type { acceptedByHand, listedEvent, shownEvent } from "../../core/api/resources/events.ts";
 import type { eventStatuses } from "../../core/api/resources/fields.ts";

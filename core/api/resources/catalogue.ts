@@ -21,7 +21,7 @@ const keysQuery = z.strictObject({
   range: note(range.optional(), "With the figures of each key over this time, at most 50 keys a page."),
   ...paging,
 });
-const apiKey = z
+export const apiKey = z
   .strictObject({ id: z.string(), figures: z.strictObject({ ...sums, ...latency }).optional() })
   .meta({ id: "ApiKey" });
 const typeHead = {
