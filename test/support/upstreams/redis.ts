@@ -16,11 +16,14 @@ export async function redisUpstream(): Promise<RedisUpstream> {
   const client = new Redis(server.url, { retryStrategy: () => 50, maxRetriesPerRequest: null });
   client.on("error", () => {});
   let count = 0;
-  /** Returns what the group of a stream counts; all entries where it is not made yet. */
-  async function group(stream: string, ...names: readonly string[]): Promise<number> {
-    const groups = (await client.call("XINFO", "GROUPS", stream).catch(() => [])) as readonly (readonly unknown[])[];
-    const of = (name: string): number => Number(groups[0]?.[groups[0].indexOf(name) + 1] ?? 0);
-    return groups.length === 0 ? await client.xlen(stream) : names.reduce((sum, name) => sum + of(name), 0);
+  /** Returns what the group of a stream has not handed out, and not been told of; all entries where it is not made yet. */
+  async function group(stream: string): Promise<{ readonly lag: number; readonly pending: number }> {
+    const [made] = (await client.call("XINFO", "GROUPS", stream).catch(() => [])) as readonly (readonly unknown[])[];
+    if (made === undefined) return { lag: await client.xlen(stream), pending: 0 };
+    const of = (name: string): unknown => made[made.indexOf(name) + 1];
+    // A server that was killed may not know the lag any more.
+    const unread = async () => (await client.xrange(stream, `(${String(of("last-delivered-id"))}`, "+")).length;
+    return { lag: of("lag") === null ? await unread() : Number(of("lag")), pending: Number(of("pending")) };
   }
   return {
     server,
@@ -39,8 +42,11 @@ export async function redisUpstream(): Promise<RedisUpstream> {
       for (const one of payloads) some.xadd(stream, "*", "event", one, ...Object.entries(headers).flat());
       return some.exec();
     },
-    left: (stream) => group(stream, "pending", "lag"),
-    lag: (stream) => group(stream, "lag"),
+    async left(stream) {
+      const { lag, pending } = await group(stream);
+      return lag + pending;
+    },
+    lag: async (stream) => (await group(stream)).lag,
     async dead(stream) {
       const entries = await client.xrange(`${stream}:dead`, "-", "+").catch(() => []);
       return entries.map(([, fields]) => {
