@@ -1,15 +1,13 @@
 // Links to the portal on two nodes with one Redis: made, used and ended on either, over a restart and a wrong clock.
-import { existsSync } from "node:fs";
 import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { TEST_KEYS } from "../support/relay.ts";
+import { clockOff, noFaketime } from "../support/faketime.ts";
 import { testFolder } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
-
-const LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /** Tokens of the operator, old enough for a node whose clock is behind. */
 const operator = mintToken(
@@ -55,10 +53,6 @@ const opened = (nodes: readonly ChildRelay[], key: string, links: readonly strin
 const YES = [200, 200, 200, 200];
 const NO = [401, 401, 401, 401];
 
-/** A node whose clock is wrong by so much. */
-const clockOf = (offset: string): Record<string, string> =>
-  offset === "+0" ? {} : { LD_PRELOAD: LIBRARY, FAKETIME: offset, DONT_FAKE_MONOTONIC: "1" };
-
 describe("a portal link on two nodes", { timeout: 180_000 }, () => {
   const noRedis = needs("redis");
   let redis: RedisServer;
@@ -78,13 +72,12 @@ describe("a portal link on two nodes", { timeout: 180_000 }, () => {
   it.concurrent.for(["+0", "+90s", "-90s"])(
     "opens the key on both, and is refused on both once it is ended on either, with one clock off by %s",
     async (offset, { skip }) => {
-      const clock = offset === "+0" ? undefined : (needs("faketime") ?? (existsSync(LIBRARY) ? undefined : LIBRARY));
-      const missing = noRedis ?? clock;
+      const missing = noRedis ?? (offset === "+0" ? undefined : noFaketime);
       skip(missing !== undefined, missing);
       const name = { "+0": "even", "+90s": "ahead", "-90s": "behind" }[offset] as string;
       // The links of one key are ended, those of the other stay.
       const [ended, kept] = [`key_ended_${name}`, `key_kept_${name}`] as const;
-      let wrong = await start(clockOf(offset));
+      let wrong = await start(clockOff(offset));
       try {
         const linked = new Map<string, readonly string[]>();
         for (const key of [ended, kept]) {
@@ -99,7 +92,7 @@ describe("a portal link on two nodes", { timeout: 180_000 }, () => {
         expect([await open(ended), await open(kept)]).toEqual([NO, YES]);
         await wrong.kill();
         await wrong[Symbol.asyncDispose]();
-        wrong = await start(clockOf(offset));
+        wrong = await start(clockOff(offset));
         expect([await open(ended), await open(kept)]).toEqual([NO, YES]);
 
         // Those that are made afterwards open it, until they are ended on the other one.

@@ -6,9 +6,9 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { testAuthority } from "./certificates.ts";
 import { startCommand, type Running } from "./command.ts";
-import { TEST_KEYS } from "./relay.ts";
+import { shortcuts, TEST_KEYS, type Shortcuts } from "./relay.ts";
 
-export interface ChildRelay extends AsyncDisposable {
+export interface ChildRelay extends AsyncDisposable, Shortcuts {
   readonly url: string;
   readonly pid: number;
   readonly running: Running;
@@ -91,6 +91,7 @@ export default defineRelay({
     running,
     publish: (body) => send("POST", "/events", TEST_KEYS.publishToken, body),
     call: (method, path, body) => send(method, path, token, body),
+    ...shortcuts((method, path, body) => send(method, path, token, body)),
     async kill() {
       running.kill("SIGKILL");
       await running.ended;

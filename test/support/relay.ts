@@ -23,7 +23,14 @@ export interface Answered {
   readonly json: ReturnType<typeof JSON.parse>;
 }
 
-export interface TestRelay extends AsyncDisposable {
+export interface Shortcuts {
+  /** Makes a subscription of `key_1` to all events, unless it is told otherwise. */
+  subscribe(url: string, more?: object, keyId?: string): Promise<{ readonly id: string; readonly secret: string }>;
+  /** Returns an event as the API shows it, or undefined where there is none. */
+  event(id: string, keyId?: string): Promise<ReturnType<typeof JSON.parse>>;
+}
+
+export interface TestRelay extends AsyncDisposable, Shortcuts {
   readonly url: string;
   readonly dataDir: string;
   /** Sends a request with an access token that owns every key, unless `token` says otherwise (`null`: none). */
@@ -49,6 +56,18 @@ export interface CallOptions {
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publish-token-of-the-tests" };
+
+type Call = (method: string, path: string, body?: object) => Promise<Pick<Answered, "status" | "json">>;
+
+/** Returns what tests ask most often of a relay that is called in this way. */
+export const shortcuts = (call: Call): Shortcuts => ({
+  async subscribe(url, more = {}, keyId = "key_1") {
+    const { status, json } = await call("POST", `/api-keys/${keyId}/webhooks`, { url, events: ["*"], ...more });
+    if (status !== 201) throw new Error(`no subscription: ${status} ${JSON.stringify(json)}`);
+    return json.data;
+  },
+  event: async (id, keyId = "key_1") => (await call("GET", `/api-keys/${keyId}/events/${id}`)).json.data,
+});
 
 /**
  * Loopback may be called, the test authority is trusted, every limit is off, passwords cost little, and retries come soon,
@@ -106,17 +125,20 @@ export async function startRelay(
     };
   }
 
+  const call: TestRelay["call"] = async (method, path, options = {}) => {
+    const bearer = options.token === undefined ? await token() : options.token;
+    const headers: Record<string, string> = { ...options.headers };
+    if (bearer !== null) headers["authorization"] ??= `Bearer ${bearer}`;
+    if (options.body !== undefined) headers["content-type"] ??= "application/json";
+    return await send(method, path, headers, options.body);
+  };
+
   return {
     url,
     dataDir,
     token,
-    async call(method, path, options = {}) {
-      const bearer = options.token === undefined ? await token() : options.token;
-      const headers: Record<string, string> = { ...options.headers };
-      if (bearer !== null) headers["authorization"] ??= `Bearer ${bearer}`;
-      if (options.body !== undefined) headers["content-type"] ??= "application/json";
-      return await send(method, path, headers, options.body);
-    },
+    call,
+    ...shortcuts((method, path, body) => call(method, path, { body })),
     publish: (body, headers = {}) =>
       send(
         "POST",
