@@ -4,8 +4,11 @@
  */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** They take half a minute to two, of which they mostly wait for processes that they have started. */
-const LONGEST = ["torture/torture", "e2e/package", "cli/build", "e2e/rekey", "e2e/nodes-changes", "e2e/full-disk"];
+/** They take half a minute to one, of which they mostly wait for processes that they have started. */
+const LONGEST = [
+  ...["torture/torture", "dashboard/events", "e2e/package", "cli/build", "e2e/brokers-kill", "plugins/filesystem"],
+  ...["plugins/sqlite", "e2e/nodes-changes", "dashboard/subscriptions", "runtime/transforms", "e2e/editions"],
+];
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -16,7 +16,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 
-const SUBSCRIPTIONS = Number(process.env["SUBSCRIPTIONS"] ?? 1_500);
+const SUBSCRIPTIONS = Number(process.env["SUBSCRIPTIONS"] ?? 1_000);
 const folder = testFolder();
 
 /** Subscriptions as the relay itself would have stored them, with secrets that it can open. */
