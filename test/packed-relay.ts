@@ -67,7 +67,7 @@ export async function teardown(): Promise<void> {
   await rm(out, { recursive: true, force: true });
 }
 
-/** What a run that was killed has left. */
+/** Removes what a run that was killed has left. */
 async function removeLeft(): Promise<void> {
   await mkdir(all, { recursive: true });
   for (const pid of await readdir(all)) {

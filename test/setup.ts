@@ -2,10 +2,10 @@
 import { afterAll } from "vitest";
 import { resolveOwnModules } from "../config/module-resolver.ts";
 
-// What is published is built; tests are about the sources, also where they name the package.
+// The published package is built; tests are about the sources, also where they name the package.
 resolveOwnModules("");
 
-/** What must not outlive a file. Timers are left out: vitest has its own. */
+/** Resources that must not outlive a file. Timers are left out: vitest has its own. */
 const LEAKS: ReadonlySet<string> = new Set([
   "TCPServerWrap",
   "TCPSocketWrap",

@@ -17,7 +17,7 @@ interface Failure {
 const FAILURES = 5;
 const ERROR_CHARS = 600;
 
-/** What failed and where, in few lines. */
+/** Says what failed and where, in few lines. */
 const told = (errors: Errors): string =>
   (errors ?? [])
     .map(({ message = "", stack = "" }) => {

@@ -70,7 +70,7 @@ describe("the law of the source port", () => {
   }
   const benches = new WeakMap<object, Bench>();
 
-  /** What the broker, or the operator who looks, has learnt since the message came. */
+  /** Returns what the broker, or the operator who looks, has learnt since the message came. */
   async function learnt({ broker, ctx }: Bench, { acks, again }: { acks: number; again: number }): Promise<Upstream> {
     await until(() => broker.acknowledged() > acks || sum(ctx, "relay_source_mqtt_tried_again") > again);
     if (broker.acknowledged() === acks) return "later";

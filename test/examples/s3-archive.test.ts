@@ -18,7 +18,7 @@ const options = (endpoint: string) => ({
 const hmac = (key: string | Buffer, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 const sha256 = (data: Buffer | string): string => createHash("sha256").update(data).digest("hex");
 
-/** What a store does with a request: it signs what it has received, and compares. */
+/** Judges a request as a store does: it signs what it has received, and compares. */
 function isSigned({ method, path, headers, body }: Received): boolean {
   const [, scope = "", names = "", signature] =
     /^AWS4-HMAC-SHA256 Credential=\w+\/([\w/-]+), SignedHeaders=([\w;-]+), Signature=([\da-f]{64})$/.exec(

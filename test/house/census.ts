@@ -24,7 +24,7 @@ await using relay = await startChild(folder, {
   config: 'log: { level: "info" },',
   env: { NODE_OPTIONS: `--import=${new URL("coverage.mjs", import.meta.url).href}`, CENSUS_FILE: file },
 });
-// What hangs ends the relay, and with it whoever waits for it.
+// A step that hangs ends the relay, and with it whoever waits for it.
 const limit = setTimeout(() => relay.running.kill("SIGKILL"), 60_000);
 await relay.call("POST", "/api-keys/subscribed/webhooks", { url: receiver.url(), events: ["*"] });
 

@@ -1,4 +1,4 @@
-// What the documents say is what the code has: error codes, metrics, words, promises, examples, links.
+// The documents say what the code has: error codes, metrics, words, promises, examples, links.
 import { execFile } from "node:child_process";
 import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -20,7 +20,7 @@ export const root = resolve(import.meta.dirname, "../..");
 
 const PRODUCT = ["core", "plugins", "config", "cli", "dashboard"];
 const USERS = [...PRODUCT, "test", "bench", "tools", "examples", "relay.config.ts"];
-/** What people import, and what the bundler puts in another's place: their exports count as used. */
+/** Files that people import, and those that the bundler puts in another's place: their exports count as used. */
 const DOORS: Readonly<Record<string, string>> = {
   relaybox: "config/index.ts",
   "relaybox/verify": "core/signing/verify.ts",

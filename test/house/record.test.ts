@@ -1,4 +1,4 @@
-// What the relay says to the world, as it said it before: every answer of its API, what a receiver gets, help, pages.
+// The relay says to the world what it said before: every answer of its API, what a receiver gets, help, pages.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ interface Sent extends Omit<Asked, "body"> {
   readonly body?: unknown;
   /** A token, claims of one, or none at all. @default that of a caller of its own, who may do everything */
   readonly token?: string | TokenClaims | null;
-  /** What stands in the path, beside `key_1` and what has been made so far. */
+  /** Parts of the path, beside `key_1` and what has been made so far. */
   readonly at?: Readonly<Record<string, string>>;
   readonly query?: string;
   /** Keeps figures that differ from run to run, and the length of lists, out of the record. */

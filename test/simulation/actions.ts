@@ -1,4 +1,4 @@
-/** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
+/** Asks a simulated relay for events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { TRANSFORM } from "./transforms.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
@@ -165,7 +165,7 @@ export function deeds(place: DeedsIn): Deeds {
     if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));
   }
 
-  /** What may be asked of a subscription, and is refused now and then. */
+  /** Asks something of a subscription that may be refused now and then. */
   async function change(sub: KnownSubscription): Promise<void> {
     const what = random.pick(["disable", "disable", "enable", "enable", "delete", "rotate", "filter"] as const);
     if (healed()) return;
@@ -301,7 +301,7 @@ export function deeds(place: DeedsIn): Deeds {
     if (wasErased) fail(`${eventId} was erased, and is erased once more`);
   }
 
-  /** Whether another erasure of the event, or of its key, was asked for while this one was. */
+  /** Returns true when another erasure of the event, or of its key, was asked for while this one was. */
   const unsure = (one: Erasure): boolean =>
     erasures.some(
       ({ keyId, eventId }, i) =>

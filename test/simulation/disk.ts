@@ -28,7 +28,7 @@ interface Waiting {
 type Undo = readonly (readonly [key: string, before: string | undefined])[];
 
 export interface DiskTraits {
-  /** Whether what is not synced yet can be read already. */
+  /** True when rows can be read before they are synced. */
   readonly early: boolean;
   /** Longest time of a sync and of a read, ms; 0 for reads at once. */
   readonly syncMs: number;
@@ -89,7 +89,7 @@ export function simDisk(world: World, { early, syncMs, readMs }: DiskTraits): Si
       if (early) writing = [];
       life.after(random.next() * syncMs, () => {
         writing = [];
-        // What could be read already is not taken back while the process lives.
+        // Rows that could be read already are not taken back while the process lives.
         if (fault === "uncertain" && !early && random.chance(0.5)) {
           return end(batch.map((one) => () => one.reject(failure(fault))));
         }

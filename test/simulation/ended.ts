@@ -1,4 +1,4 @@
-/** What has ended in the simulation: a replay finds what a list shows as failed, and nothing waits behind what has ended. */
+/** Ends in the simulation: a replay finds what a list shows as failed, and nothing waits behind what has ended. */
 import { FAILED, isFanoutQueue, SUBSCRIPTION, DUE, WAITING } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import { endedBy } from "../../core/records/ended-by.ts";

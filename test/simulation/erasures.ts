@@ -30,7 +30,7 @@ const EVERY = { limit: 1_000_000 };
 /** How long after the last fault an erasure may still be under way, ms. */
 export const FINISHED_MS = 300_000;
 
-/** Whether an event is erased; `undefined` when nobody can know. */
+/** Returns true when an event is erased; `undefined` when nobody can know. */
 export function isErased(erasures: readonly Erasure[], event: Published, id: string): boolean | undefined {
   let known: boolean | undefined = false;
   for (const one of erasures) {
@@ -47,11 +47,11 @@ export function isErased(erasures: readonly Erasure[], event: Published, id: str
   return known;
 }
 
-/** Whether an erasure of its key may delete a subscription that was asked for then. */
+/** Returns true when an erasure of its key may delete a subscription that was asked for then. */
 export const mayGo = (erasures: readonly Erasure[], keyId: string, askedAt: number): boolean =>
   erasures.some((one) => one.keyId === keyId && one.eventId === undefined && askedAt <= one.doneAt);
 
-/** Whether what there was of an event may still be stored without it: its deliveries go in pages. */
+/** Returns true while deliveries of an event may be stored without it: they are removed in pages. */
 export function isRemoving(rows: SortedMap, keyId: string, ordinal: string): boolean {
   const row = rows.get(FANOUT.key({ keyId, ordinal }));
   return row !== undefined && FANOUT.orThrow(row).state === "removing";
@@ -143,7 +143,7 @@ function nothingSent(one: Seen, graceMs: number, { erasures, published }: Erasur
   }
 }
 
-/** What `relay check --data` says of each record: nothing. */
+/** Fails where `relay check --data` would say something of a record. */
 export async function checkData(rows: SortedMap): Promise<void> {
   const storage = {
     getItem: async (key: string) => rows.get(key),

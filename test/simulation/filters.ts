@@ -9,19 +9,19 @@ export interface FilterSpan {
   readonly from: number;
   /** When a later change was answered; infinity while none was. */
   until: number;
-  /** Whether the change to it was answered. */
+  /** True when the change to it was answered. */
   answered: boolean;
 }
 
-/** Whether the filter includes an event with these data. */
+/** Returns true when the filter includes an event with these data. */
 function includes(data: string): boolean {
   const { x } = JSON.parse(data) as { readonly x: unknown };
   return x === 1 || x === null || x === "A\u00e9";
 }
 
 /**
- * Whether an event that was accepted between two moments went to a subscription; `undefined` when its filter changed
- * then, so that either may be right.
+ * Returns true when an event that was accepted between two moments went to a subscription; `undefined` when its filter
+ * changed then, so that either may be right.
  */
 export function included(spans: readonly FilterSpan[], data: string, from: number, to: number): boolean | undefined {
   const possible = spans.filter((span) => span.until >= from && span.from <= to);

@@ -1,7 +1,7 @@
 /**
  * A disk with the real `filesystem()` on it: its calls really happen, in a folder, at moments of the world. Each takes some
  * time, may fail, and does not happen any more once its process is killed; so a kill falls between any two of them.
- * What a power cut takes away is judged elsewhere (`test/power-loss`): here what was written stays.
+ * Power cuts are judged elsewhere (`test/power-loss`): here what was written stays.
  */
 import * as sync from "node:fs";
 import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
@@ -22,7 +22,7 @@ export interface SimFolder extends AsyncDisposable {
 }
 
 export interface FolderDisk {
-  /** What a process that started now would read. */
+  /** Resolves to what a process that started now would read. */
   rows(): Promise<SortedMap>;
   open(life: Life): Promise<Storage>;
   /** The process is gone; what it wrote stays. */
@@ -104,7 +104,7 @@ function folderDisk(world: World, root: string) {
   const files = new Set<Record<string, Call>>();
   let lives = 0;
   let dir: string | undefined;
-  /** What was read last, while nothing has changed since. */
+  /** The rows that were read last, while nothing has changed since. */
   let read: SortedMap | undefined;
 
   /** One call of a process: it begins, it happens, its answer arrives. */
@@ -168,7 +168,7 @@ function folderDisk(world: World, root: string) {
       return storage;
     },
     crash() {
-      // What a dead process goes on to do never happens; its open files are closed for it.
+      // Later deeds of a dead process never happen; its open files are closed for it.
       for (const file of files) void file["close"]?.call(file);
       files.clear();
     },

@@ -21,7 +21,7 @@ export interface Seen {
   readonly thawedAt: number;
   /** By how much the node's clock was wrong then, ms. */
   readonly offset: number;
-  /** What the receiver answered, whether or not the node ever heard it. */
+  /** Status that the receiver answered, also where the node never heard it. */
   answered?: number;
   /** The rest that it asked for in an answer which the node heard, ms. */
   asked?: number;
@@ -30,7 +30,7 @@ export interface Seen {
 }
 
 export interface SimNet {
-  /** What arrived. */
+  /** Requests that arrived. */
   readonly seen: Seen[];
   /** All that was sent, whether or not it arrived. */
   readonly sent: Seen[];
@@ -46,7 +46,7 @@ export function simNet(world: World, rests: readonly string[]): SimNet {
   const sent: Seen[] = [];
   const moods = new Map<string, Mood>();
 
-  /** What comes of a request: a status with its delay, or nothing; and whether the answer is lost on its way. */
+  /** Draws what comes of a request: a status with its delay, or nothing; and whether the answer is lost on its way. */
   function fate(mood: Mood): {
     readonly status?: number;
     readonly ms: number;

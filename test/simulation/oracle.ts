@@ -1,4 +1,4 @@
-/** What must hold of a relay's records and of what its receivers saw, whatever happened to it. */
+/** Checks a relay's records and what its receivers saw, whatever happened to it. */
 import type { Attempt } from "../../core/model/attempt.ts";
 import { deliveryBody } from "../../core/model/event.ts";
 import { ordinalTime } from "../../core/model/ids.ts";
@@ -17,7 +17,7 @@ import { schedule } from "./schedule.ts";
 import { transformed, untransformed } from "./transforms.ts";
 import { fail } from "./violation.ts";
 
-/** What the world outside knows of one published event. */
+/** One published event, as the world outside knows it. */
 export interface Published {
   /** Stands in its data, so that it is known again under whatever id. */
   readonly ref: string;
@@ -52,7 +52,7 @@ export interface KnownSubscription {
   goneAt: number;
   /** When it was enabled again last; infinity while that is open, and for ever when it was never answered. */
   enabledAt: number;
-  /** What filters it had, the newest last. */
+  /** Filters that it had, the newest last. */
   readonly filters: FilterSpan[];
   readonly transform?: string | undefined;
   readonly ordering?: Ordering | undefined;
@@ -252,7 +252,7 @@ function received({ published, subscriptions }: Witness, one: Seen, bodies: Map<
   const whole = deliveryBody(one.eventId, event.type, event.keyId, Date.parse(createdAt), event.data);
   const sub = subscriptions.get(one.subscriptionId);
   const inner = untransformed(one.body);
-  // What a transform has made is sent, and nothing else; whether one of unknown making has a transform, nobody knows.
+  // The body that a transform has made is sent, and nothing else; nobody knows whether one of unknown making has a transform.
   const wanted = (sub === undefined ? inner !== undefined : sub.transform !== undefined) ? transformed(whole) : whole;
   if (one.body !== wanted) fail(`${one.eventId} was sent as ${one.body}`);
   const before = bodies.get(`${event.keyId} ${one.eventId}`);

@@ -81,11 +81,11 @@ export interface OrderWitness {
   readonly erasures: readonly Erasure[];
   readonly published: ReadonlyMap<string, Published>;
   readonly subscriptions: ReadonlyMap<string, KnownSubscription>;
-  /** Whether or not it arrived. */
+  /** Also those that did not arrive. */
   readonly sent: readonly Seen[];
 }
 
-/** What was sent of one delivery in one cycle. */
+/** The requests of one delivery in one cycle. */
 interface Turn {
   readonly eventId: string;
   readonly cycle: number;
@@ -162,5 +162,5 @@ function held(sub: KnownSubscription, { eventId, last }: Turn, next: Seen, said:
   if (!released) fail(`${said} came although ${eventId} had failed and holds up the others`);
 }
 
-/** What was asked so long before may still take effect, ms: a caller, a cut and a store each have their time. */
+/** A request may take effect so long after it was made, ms: a caller, a cut and a store each have their time. */
 const RELEASE_MS = 200_000;

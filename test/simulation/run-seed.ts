@@ -41,7 +41,7 @@ const REST_MS = 6 * 3_600_000;
  * model of the shared store, or on a real Redis.
  */
 export type SimKind = "single" | "filesystem" | "several" | "redis";
-/** What is real in a simulated world, by kind. */
+/** The real parts of a simulated world, by kind. */
 export interface SimReal {
   readonly redis?: SimRedis;
   readonly folder?: SimFolder;
@@ -128,7 +128,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
     healed: () => healed,
   });
 
-  /** What the world outside does, each on its own; a violation ends the run. */
+  /** Does something in the world outside, on its own; a violation ends the run. */
   const task = (work: () => Promise<void>): void => {
     work().catch((error: unknown) => (broken ??= error instanceof Error ? error : new Error(String(error))));
   };
@@ -241,7 +241,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
   for (const name of names) shared?.cut(name, "whole");
   net.moods.clear();
   for (const sub of subscriptions.keys()) net.moods.set(sub, "well");
-  // What is asked of it ends, and dead nodes come back.
+  // Requests that were made end, and dead nodes come back.
   await world.run(world.now() + 150_000, over);
   const healedAt = world.now();
   const due = {
@@ -264,7 +264,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal, day
         const held = HELD.read(value);
         return skip(held === DAMAGED ? "" : held.keyId, HELD.id(key).subscriptionId);
       });
-    // What a replay has begun may fail once more before all is well.
+    // A delivery that a replay has begun may fail once more before all is well.
     if (days)
       for (const { key, value } of rows.range("subscription:", { limit: 1_000 })) {
         const { keyId, id } = SUBSCRIPTION.id(key);

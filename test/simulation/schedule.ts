@@ -13,7 +13,7 @@ const GRAIN_MS = 5;
 
 export interface Overdue {
   readonly rows: SortedMap;
-  /** Whether or not it arrived. */
+  /** Also those that did not arrive. */
   readonly sent: readonly Seen[];
   readonly retry: RetryOptions;
   /** Ms of the world: now, and when all became well. */
@@ -62,7 +62,7 @@ export function checkOverdue(at: Overdue): void {
     turns.set(subscriptionId, Math.max(turns.get(subscriptionId) ?? 0, judged + leaseMs + SKIP_MS));
     rests.set(subscriptionId, Math.max(rests.get(subscriptionId) ?? 0, rest));
     const wait = Math.max(asked, waitMs(number, retry) * (1 + JITTER));
-    // What a process that is dead wrote by a clock that was ahead, nothing tells from a time that is right; but the wait
+    // Nothing tells a time that a dead process wrote by a clock that was ahead from one that is right; but the wait
     // is not longer than it was, from the next start on.
     const ahead = node.diedAt() <= now ? Math.min(wait, Math.max(0, one.offset)) : 0;
     const name = `${subscriptionId} ${eventId}`;

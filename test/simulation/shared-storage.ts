@@ -18,7 +18,7 @@ export const LEASE_MS = 45_000;
 export const CALL_MS = 2_000;
 /** A node looks at least this often, should a message get lost. */
 const LONGEST_WAIT_MS = 30_000;
-/** What a broken line holds back arrives this late at most. */
+/** Messages that a broken line holds back arrive this late at most. */
 const LATE_MS = 8_000;
 
 export type Cut = "refused" | "hole" | "mute";
@@ -46,7 +46,7 @@ class StaleError extends Error {
     this.epoch = epoch;
   }
 }
-/** What a script in the store comes to. */
+/** A script in the store, which returns what it comes to. */
 type Script<T> = () => T;
 
 export function simShared(world: World): SimShared {
@@ -74,7 +74,7 @@ export function simShared(world: World): SimShared {
   /** The store's own clock. */
   const serverNow = (): number => GENESIS + Math.floor(world.now());
 
-  /** What was never tried is due at once; what was tried, as soon from here as from the node, and within its own wait. */
+  /** Returns when a line is due: at once if it was never tried; else as soon from here as from the node, within its wait. */
   function claimableAt(due: Due, nodeNow: number): number {
     const now = serverNow();
     if (neverTried(due)) return now;

@@ -18,7 +18,7 @@ export const untransformed = (body: string): string | undefined =>
   body.startsWith(HEAD) ? body.slice(HEAD.length, -1) : undefined;
 
 export interface SimTransforms {
-  /** Whether runs may fail. */
+  /** True while runs may fail. */
   hostile: boolean;
   /** Runs that failed; `sentAt` is when they ended. */
   readonly failed: Seen[];

@@ -85,7 +85,7 @@ export interface World {
   life(name: string, skewMs: number): Life;
   /** Runs until that time, or until `done` holds after a step. */
   run(untilMs: number, done?: () => boolean): Promise<void>;
-  /** What happened, for people who look into a failure; kept only when asked for. */
+  /** Notes what happened, for people who look into a failure; kept only when asked for. */
   say(text: string): void;
   readonly story: readonly string[];
 }
@@ -102,7 +102,7 @@ export const GENESIS = 1_767_225_600_000;
 /** Real timers hold no longer than this and look again: so do these, which is how a stepped clock is met. */
 const LONGEST_MS = 60_000;
 
-/** What one step leads to is done within so many turns. */
+/** All that one step leads to is done within so many turns. */
 const TURNS = 3;
 
 export function world(seed: number, telling = false): World {
@@ -209,14 +209,14 @@ export function world(seed: number, telling = false): World {
         if (act === undefined || life?.alive() === false) continue;
         now = Math.max(now, event.at);
         if (life !== undefined && life.frozenUntil() > now) {
-          // What would have happened meanwhile happens at the thaw, in the same order.
+          // Its events of the meantime happen at the thaw, in the same order.
           push(Object.assign(event, { at: life.frozenUntil() }));
           continue;
         }
         act();
         await turn();
         while (held.size > 0) {
-          // What was begun before is done first: how long the real work takes must decide nothing.
+          // Work that was begun before is done first: how long the real work takes must decide nothing.
           for (let i = 0; i < TURNS; i++) await turn();
           await Promise.all(held);
           await turn();

@@ -1,4 +1,4 @@
-/** What the check of a config finds. */
+/** Runs the check of a config in tests. */
 import { ConfigError } from "../../config/problems.ts";
 import { resolvePlan, type Frame } from "../../config/validate.ts";
 

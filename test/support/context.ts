@@ -1,4 +1,4 @@
-/** What a source is handed in tests: a log, metrics and a storage to look into; whatever else it asks for is refused. */
+/** Hands a source a log, metrics and a storage to look into; whatever else it asks for is refused. */
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import { testClock } from "./clock.ts";
 import { pluginContext } from "./plugin-context.ts";

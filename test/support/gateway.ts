@@ -114,7 +114,7 @@ export interface Seen {
 
 export interface Upstream extends AsyncDisposable {
   readonly url: string;
-  /** What has arrived whole. */
+  /** Requests that have arrived whole. */
   readonly seen: Seen[];
   /** Connections that were opened. */
   readonly connections: () => number;

@@ -53,7 +53,7 @@ export async function startNodes(options: NodesOptions = {}): Promise<Nodes> {
   return { redis, all, folders, [Symbol.asyncDispose]: end };
 }
 
-/** What a node that stood still logged as errors. On a slow machine its call to Redis is too late when it goes on, and is made again. */
+/** Returns the errors in the log of a node that stood still, but for calls to Redis that were too late and were made again. */
 export const errorsBesideLateCalls = ({ running }: ChildRelay): readonly string[] =>
   (running.stderr() + running.stdout())
     .split("\n")

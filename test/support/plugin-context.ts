@@ -1,4 +1,4 @@
-/** What a plug-in is handed in tests: a clock and a folder; whatever else it asks for is refused. */
+/** Hands a plug-in a clock and a folder; whatever else it asks for is refused. */
 import type { Clock } from "../../core/ports/clock.ts";
 import type { PluginContext } from "../../core/ports/plugin.ts";
 

@@ -25,7 +25,7 @@ export interface RabbitOptions {
 /** Debian's command in the PATH runs `su`; the script behind it runs as anybody. */
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
-/** Whether a file of the database's own has the name; the folders beside them are those of messages. */
+/** Resolves to true when a file of the database's own has the name; the folders beside them are those of messages. */
 async function wrote(data: string, name: string): Promise<boolean> {
   for (const node of await readdir(data, { withFileTypes: true })) {
     if (!node.isDirectory()) continue;

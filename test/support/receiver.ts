@@ -21,7 +21,7 @@ export interface Received {
   readonly client?: string;
 }
 
-/** What to do with one request. A number is a plain reply with that status. */
+/** Says what to do with one request. A number is a plain reply with that status. */
 export type Step =
   | number
   | {

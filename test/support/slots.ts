@@ -7,7 +7,7 @@ export interface SlotTable {
   readonly clock: TestClock;
   /** Subscriptions that the queue was told to hold back no longer, in order. */
   readonly lifted: string[];
-  /** What is claimed asks for a slot. */
+  /** A delivery that is claimed asks for a slot. */
   admit(subscriptionId: string, keyId?: string): Slot | number;
   /** Takes one that there must be, on its way to the origin of its subscription. */
   take(subscriptionId: string, keyId?: string, origin?: string): Slot;

@@ -9,7 +9,7 @@ import { name, STORAGES, type StorageName } from "./storage-child.ts";
 
 const CHILD = join(import.meta.dirname, "storage-child.ts");
 
-/** What the children said so far, over all lives of the folder. */
+/** The words of all children so far, over all lives of the folder. */
 export interface Ledger {
   readonly accepted: Set<number>;
   readonly ended: Set<number>;

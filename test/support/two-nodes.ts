@@ -8,7 +8,7 @@ import { pluginContext } from "./plugin-context.ts";
 
 type Act = Parameters<Nodes["answer"]>[0];
 
-/** What a test has opened is closed after it. */
+/** Closes after each test what it has opened. */
 export function useTwoNodes() {
   const open: Storage[] = [];
   afterEach(async () => {

@@ -57,7 +57,7 @@ export async function outcomes(test: TestPath, id: string, keyId = "key_1"): Pro
 export const everyOne = (ids: readonly string[], outcome: string): Record<string, string> =>
   Object.fromEntries(ids.map((id) => [id, outcome]));
 
-/** What `relay check --data` would say. */
+/** Resolves to what `relay check --data` would say. */
 export const faults = async (storage: Storage): Promise<readonly unknown[]> => (await verifyStorage(storage)).faults;
 
 export interface Mortal {
