@@ -1,32 +1,25 @@
-// What docs/event-types.md says of its types is what they do.
+// docs/event-types.md says of its types what they do.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../config/load.ts";
 import { VALIDATE } from "../../config/defaults.ts";
 import { MAX_TYPE_BYTES, MAX_TYPES_BYTES } from "../../core/model/event-type.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 
 const page = readFileSync(new URL("../../docs/event-types.md", import.meta.url), "utf8");
 const block = (info: string): string => new RegExp(`^\`\`\`${info}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page)?.[1] ?? "";
 
 const folder = testFolder();
-let relay: TestRelay;
-let receiver: Receiver;
-beforeAll(async () => {
-  const file = join(folder, "relay.config.ts");
-  writeFileSync(file, block("ts config"));
-  const { plan } = await loadConfig({ env: {}, flags: { config: file }, cwd: folder });
-  receiver = await startReceiver();
-  relay = await startRelay({ events: plan.eventTypes ?? {} });
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.close();
-});
+const file = join(folder, "relay.config.ts");
+writeFileSync(file, block("ts config"));
+const { plan } = await loadConfig({ env: {}, flags: { config: file }, cwd: folder });
+const receiver = kept(await startReceiver());
+const relay = kept(await startRelay({ events: plan.eventTypes ?? {} }));
 
 describe("the guide to event types", () => {
   it("shows what a publisher is refused with, and an example that is taken", async () => {

@@ -1,9 +1,10 @@
-// What docs/filters.md says of its filters is what they do.
+// docs/filters.md says of its filters what they do.
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { filter as schema } from "../../core/api/resources/filter-schema.ts";
 import { compileFilter, FILTER_BOUNDS, type Filter } from "../../core/model/filter.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startRelay } from "../support/relay.ts";
 
 const page = readFileSync(new URL("../../docs/filters.md", import.meta.url), "utf8");
 /** Each filter with the rows of the table below it: data, and whether it matches. */
@@ -16,11 +17,7 @@ const examples = [...page.matchAll(/^```json filter\n([\s\S]*?)^```\n\n((?:\|.*\
     })),
 );
 
-let relay: TestRelay;
-beforeAll(async () => {
-  relay = await startRelay();
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
 
 describe("the guide to filters", () => {
   it("has a table below each filter", () => {

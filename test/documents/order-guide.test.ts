@@ -1,4 +1,4 @@
-// What docs/order.md shows is what the relay takes and answers.
+// The relay takes and answers what docs/order.md shows.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { MOST_ORDERED, SEQUENCES_EACH } from "../../core/model/delivery.ts";

@@ -17,7 +17,7 @@ function quickStart(): readonly string[] {
 
 interface Typed {
   readonly child: ChildProcess;
-  /** What it has printed so far, on both streams. */
+  /** Returns all that it has printed so far, on both streams. */
   printed(): string;
   readonly ended: Promise<number | null>;
 }

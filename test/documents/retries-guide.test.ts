@@ -1,4 +1,4 @@
-// What docs/retries.md says of the schedule and the circuit breaker is what the code does.
+// The code keeps the schedule and the circuit breaker of docs/retries.md.
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { HEALTH, RETRY } from "../../config/defaults.ts";

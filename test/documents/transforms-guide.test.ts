@@ -1,27 +1,26 @@
-// What docs/transforms.md says of its transforms is what they do.
+// docs/transforms.md says of its transforms what they do.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { TRANSFORM_LIMITS } from "../../config/defaults.ts";
 import { MAX_TRANSFORM_DETAIL, MAX_TRANSFORMED_BYTES } from "../../core/model/transform.ts";
 import { METRIC_TABLE } from "../../core/runtime/observability/metric-table.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 import { transformSpawner } from "../support/transform-spawner.ts";
 
 const page = readFileSync(new URL("../../docs/transforms.md", import.meta.url), "utf8");
 const block = (info: string): string => new RegExp(`^\`\`\`${info}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page)?.[1] ?? "";
 
 const folder = testFolder();
-let receiver: Receiver;
-let relay: TestRelay;
-beforeAll(async () => {
-  writeFileSync(join(folder, "relay.config.ts"), block("ts config"));
-  receiver = await startReceiver();
-  const names = [...block("ts config").matchAll(/^ {4}(\w+): \(/gm)].map(([, name = ""]) => name);
-  const never = () => ({});
-  relay = await startRelay(
+writeFileSync(join(folder, "relay.config.ts"), block("ts config"));
+const receiver = kept(await startReceiver());
+const names = [...block("ts config").matchAll(/^ {4}(\w+): \(/gm)].map(([, name = ""]) => name);
+const never = () => ({});
+const relay = kept(
+  await startRelay(
     {
       transforms: Object.fromEntries(names.map((name) => [name, never])),
       // Long enough for a busy machine.
@@ -30,12 +29,8 @@ beforeAll(async () => {
     undefined,
     undefined,
     await transformSpawner(folder),
-  );
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.close();
-});
+  ),
+);
 
 describe("the guide to transforms", () => {
   it("shows a request as the relay takes it, and the body that arrives then", async () => {

@@ -15,7 +15,7 @@ interface Language {
   readonly fence: string;
   /** The file that the code of the page is written to. */
   readonly file: string;
-  /** What the machine must have. */
+  /** Programs that the machine must have. */
   readonly command: string;
   /** The name in tools/programs.json, for a language that the set-up of the tests installs. */
   readonly program?: Program;

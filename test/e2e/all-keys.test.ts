@@ -6,10 +6,7 @@ describe("the list of API keys", () => {
   it("has the figures of each key over a time, where that is asked for", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay();
-    for (const keyId of ["key_a", "key_b"]) {
-      const body = { url: receiver.url(), events: ["*"] };
-      expect((await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body })).status).toBe(201);
-    }
+    for (const keyId of ["key_a", "key_b"]) await relay.subscribe(receiver.url(), {}, keyId);
     for (let n = 0; n < 3; n++)
       expect((await relay.publish({ type: "a:b", keyId: "key_a", data: n })).status).toBe(202);
     await receiver.waitFor(3);

@@ -1,13 +1,10 @@
 // Several requests on one connection: each stored one is told so, and nothing is carried out behind an answer that ends it.
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 
-let relay: TestRelay;
-beforeAll(async () => {
-  relay = await startRelay();
-});
-afterAll(() => relay?.[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
 
 const event = (id: string): string => JSON.stringify({ type: "a:b", keyId: "key_1", id, data: 1 });
 interface Head {

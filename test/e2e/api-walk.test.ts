@@ -1,39 +1,31 @@
 // A random walk over a whole relay, accounts and all, made from the document that it serves: no 5xx, no answer beyond it.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { type Described, type Document, unpromised, walker } from "../api/walk.ts";
-import { CHECK_TOKEN, startUpstream, type Upstream } from "../support/gateway.ts";
-import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { CHECK_TOKEN, startUpstream } from "../support/gateway.ts";
+import { kept } from "../support/kept.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 
 /** More of it: `RELAY_WALK=20000`. */
 const STEPS = Number(process.env["RELAY_WALK"] ?? 1_500);
 const PASSWORD = "correct horse battery";
 
-let upstream: Upstream;
-let relay: TestRelay;
-let document: Document;
-let session: string;
-let secret: string;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  relay = await startRelay({
+const upstream = kept(await startUpstream());
+const relay = kept(
+  await startRelay({
     guard: { allow: ["127.0.0.1:*"] },
     gateway: { upstream: upstream.url },
     limits: { "*": false, check: { token: CHECK_TOKEN } },
-  });
-  document = (await relay.call("GET", "/openapi.json", { token: null })).json as Document;
-  const code = (await readFile(join(relay.dataDir, "setup-code"), "utf8")).trim();
-  const body = { code, username: "alice", password: PASSWORD };
-  session = (await relay.call("POST", "/auth/setup", { token: null, body })).json.data.token as string;
-  const begun = await relay.call("POST", "/auth/totp", { token: session, body: { password: PASSWORD } });
-  secret = new URL(begun.json.data.uri as string).searchParams.get("secret") as string;
-});
-afterAll(async () => {
-  await relay[Symbol.asyncDispose]();
-  await upstream[Symbol.asyncDispose]();
-});
+  }),
+);
+const document = (await relay.call("GET", "/openapi.json", { token: null })).json as Document;
+const code = (await readFile(join(relay.dataDir, "setup-code"), "utf8")).trim();
+const body = { code, username: "alice", password: PASSWORD };
+let session = (await relay.call("POST", "/auth/setup", { token: null, body })).json.data.token as string;
+const begun = await relay.call("POST", "/auth/totp", { token: session, body: { password: PASSWORD } });
+const secret = new URL(begun.json.data.uri as string).searchParams.get("secret") as string;
 
 /** Of any length, and no JSON. */
 const streams = ({ responses }: Described): boolean => {

@@ -1,10 +1,11 @@
 // Every management change, login and replay stands on the audit trail: who, from where, what, result.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type Answered, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay, type Answered } from "../support/relay.ts";
 
 interface Line {
   readonly at: string;
@@ -20,16 +21,8 @@ interface Line {
 const PASSWORD = "correct horse battery";
 const SECRETS: string[] = [PASSWORD, "wrong horse battery"];
 
-let receiver: Receiver;
-let relay: TestRelay;
-beforeAll(async () => {
-  receiver = await startReceiver();
-  relay = await startRelay({ retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });
-});
-afterAll(async () => {
-  await relay[Symbol.asyncDispose]();
-  await receiver[Symbol.asyncDispose]();
-});
+const receiver = kept(await startReceiver());
+const relay = kept(await startRelay({ retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } }));
 
 const post = (path: string, body: unknown, token: string | null): Promise<Answered> =>
   relay.call("POST", path, { token, ...(body === undefined ? {} : { body }) });

@@ -67,7 +67,7 @@ describe("credentials of a subscription", () => {
     const [delivered] = await receiver.waitFor(1);
     expect(delivered?.headers.authorization).toBe("Bearer the-access-token");
     expect(delivered?.client).toBe(shown.clientCertificate.fingerprint);
-    // What the receiver repeats of the token is masked.
+    // The token is masked where the receiver repeats it.
     const sent = await relay.call("POST", `${one}/test`);
     expect(sent.json.data).toMatchObject({ statusCode: 200, responseExcerpt: "[masked]!" });
     const stored = contents(dataDir);

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
@@ -42,12 +42,7 @@ describe.each(["sqlite", "filesystem"])("one bit flips in the files of %s()", (s
     const ids: string[] = [];
     {
       await using relay = await startChild(dir, options);
-      const made = await relay.call("POST", "/api-keys/key_1/webhooks", {
-        url: receiver.url(),
-        events: ["*"],
-        timeoutMs: 30_000,
-      });
-      expect(made.status).toBe(201);
+      await relay.subscribe(receiver.url(), { timeoutMs: 30_000 });
       // The first takes the only slot: of the others, nothing but the files knows.
       for (let n = 0; n < 5; n++) {
         const { json } = await relay.publish({ type: "deposit:paid", keyId: "key_1", data: { amount: 1000, n } });
@@ -87,7 +82,7 @@ describe.each(["sqlite", "filesystem"])("one bit flips in the files of %s()", (s
     expect(receiver.requests.filter(({ body }) => body.includes("9000"))).toEqual([]);
 
     const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
-    const check = await runCommand(["check", "--data", "--config", join(dir, "relay.config.ts")], { cwd: dir, env });
+    const check = await runHere(["check", "--data", "--config", join(dir, "relay.config.ts")], { cwd: dir, env });
     expect(check.code).toBe(65);
     expect(check.stderr).toContain((ids[2] as string).slice("evt_".length));
   });

@@ -2,17 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { memory, sqlite } from "../../config/index.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { startRelay } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
 const EVENT = { type: "deposit:paid", keyId: "key_1", data: { n: 1 } };
 const HOOKS = "/api-keys/key_1/webhooks";
-
-async function subscribe(relay: TestRelay, receiver: Receiver, more: Record<string, unknown> = {}): Promise<string> {
-  const made = await relay.call("POST", HOOKS, { body: { url: receiver.url(), events: ["*"], ...more } });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data.id as string;
-}
 
 /** A delivery, as a subscription lists it. */
 interface Listed {
@@ -26,7 +20,7 @@ describe("DELETE", () => {
   it("ends what is on the wire, closes idle connections, and nothing arrives after its 204", async () => {
     await using receiver = await startReceiver({ keepAliveMs: 60_000 });
     await using relay = await startRelay({ storage: sqlite() });
-    const id = await subscribe(relay, receiver);
+    const { id } = await relay.subscribe(receiver.url());
     // Eight answered, so that connections are kept; then eight that hang, and more that wait for a slot.
     await Promise.all(Array.from({ length: 8 }, () => relay.publish(EVENT)));
     await receiver.waitFor(8);
@@ -38,7 +32,7 @@ describe("DELETE", () => {
     expect([deleted.status, deleted.text]).toEqual([204, ""]);
     await receiver.waitForAborted(16);
     receiver.answer([], 200);
-    const other = await subscribe(relay, receiver);
+    const { id: other } = await relay.subscribe(receiver.url());
     await relay.publish(EVENT);
     await receiver.waitFor(atAnswer + 1);
     expect(arrived(receiver)).toBe(25);
@@ -50,7 +44,7 @@ describe("DELETE", () => {
   it("forgets the connections that it kept for the subscription", async () => {
     await using receiver = await startReceiver({ keepAliveMs: 60_000 });
     await using relay = await startRelay({ storage: memory() });
-    const id = await subscribe(relay, receiver);
+    const { id } = await relay.subscribe(receiver.url());
     await relay.publish(EVENT);
     await receiver.waitFor(1);
     await expect.poll(() => receiver.open()).toBe(1);
@@ -62,7 +56,7 @@ describe("DELETE", () => {
   it("ends a test event that is on the wire, and its caller finds no such subscription", async () => {
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
     await using relay = await startRelay({ storage: memory() });
-    const id = await subscribe(relay, receiver);
+    const { id } = await relay.subscribe(receiver.url());
     const pinging = relay.call("POST", `${HOOKS}/${id}/test`);
     await receiver.waitFor(1);
     expect((await relay.call("DELETE", `${HOOKS}/${id}`)).status).toBe(204);
@@ -75,7 +69,7 @@ describe("DELETE", () => {
   it("cannot be undone, told from never having been, or repeated", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay({ storage: memory() });
-    const id = await subscribe(relay, receiver);
+    const { id } = await relay.subscribe(receiver.url());
     await relay.call("DELETE", `${HOOKS}/${id}`);
     const unknown = `${HOOKS}/sub_00000000000000000000000000`;
     for (const [method, body] of [["DELETE"], ["GET"], ["PATCH", { status: "active" }]] as const) {
@@ -95,7 +89,7 @@ describe("disabling", () => {
         script: () => ({ do: "reply", status: 200, delayMs: 20 }),
       });
       await using relay = await startRelay({ storage: sqlite() });
-      const id = await subscribe(relay, receiver);
+      const { id } = await relay.subscribe(receiver.url());
       const publishing = Promise.all(
         Array.from({ length: 10 }, () => relay.publish(Array.from({ length: 19 }, () => EVENT))),
       );
@@ -105,7 +99,7 @@ describe("disabling", () => {
       expect(disabled.status).toBe(200);
       await publishing;
       await relay.publish(EVENT);
-      // What was on the wire ends, and when the queue is empty nothing more can be sent.
+      // Attempts on the wire end, and when the queue is empty nothing more can be sent.
       await eventually("all have ended", async () => {
         const { waiting, leased, underWay } = (await relay.call("GET", "/relay/status")).json.data.backlog;
         return waiting + leased + underWay === 0;
@@ -130,7 +124,7 @@ describe("what an attempt goes by", () => {
       storage: memory(),
       retry: { attempts: 5, firstDelayMs: 300, factor: 1, maxDelayMs: 300 },
     });
-    const id = await subscribe(relay, receiver, { headers: { "X-Tenant": "one" } });
+    const { id } = await relay.subscribe(receiver.url(), { headers: { "X-Tenant": "one" } });
     const { json } = await relay.publish(EVENT);
     await receiver.waitFor(1);
     const body = {
@@ -169,7 +163,7 @@ describe("a receiver that speaks no valid HTTP", () => {
   ])("(%s) uses up the five attempts like any other, and a test event shows what it said", async (_, text) => {
     await using receiver = await startReceiver({ otherwise: { do: "raw", text } });
     await using relay = await startRelay({ storage: memory() });
-    const id = await subscribe(relay, receiver);
+    const { id } = await relay.subscribe(receiver.url());
     const { json } = await relay.publish(EVENT);
     const event = `/api-keys/key_1/events/${json.data.id}`;
     await eventually("it has failed", async () => (await relay.call("GET", event)).json.data.status === "failed");

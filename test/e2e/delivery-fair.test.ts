@@ -4,14 +4,6 @@ import { sqlite } from "../../config/index.ts";
 import { startReceiver, type Receiver, type Received } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 
-const HOOKS = "/api-keys/key_1/webhooks";
-
-async function subscribe(relay: TestRelay, url: string, events: readonly string[], more: Record<string, unknown> = {}) {
-  const made = await relay.call("POST", HOOKS, { body: { url, events, ...more } });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data.id as string;
-}
-
 async function publish(relay: TestRelay, type: string, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 1_000) {
     const batch = Array.from({ length: Math.min(left, 1_000) }, () => ({ type, keyId: "key_1", data: 1 }));
@@ -42,9 +34,9 @@ describe("one bad receiver", () => {
     const held = holding(({ path }) => !well && path === "/bad");
     await using receiver = await startReceiver({ script: held.script });
     await using relay = await startRelay({ storage: sqlite(), delivery: { timeoutMs: 30_000 } });
-    await subscribe(relay, receiver.url("/bad"), ["bad"]);
+    await relay.subscribe(receiver.url("/bad"), { events: ["bad"] });
     const good = Array.from({ length: 5 }, (_, i) => `/good${i}`);
-    for (const path of good) await subscribe(relay, receiver.url(path), ["good"]);
+    for (const path of good) await relay.subscribe(receiver.url(path), { events: ["good"] });
     // It was well at first: one of which nothing is known has fewer attempts at once.
     const { json } = await relay.publish({ type: "bad", keyId: "key_1", data: 1 });
     const status = async () => (await relay.call("GET", `/api-keys/key_1/events/${json.data.id}`)).json.data.status;
@@ -70,8 +62,8 @@ describe("one bad receiver", () => {
   it("that fails at once, over and over, does not either", async () => {
     await using receiver = await startReceiver({ script: ({ path }) => (path === "/bad" ? 500 : 200) });
     await using relay = await startRelay({ storage: sqlite(), health: false });
-    await subscribe(relay, receiver.url("/bad"), ["bad"]);
-    await subscribe(relay, receiver.url("/good"), ["good"]);
+    await relay.subscribe(receiver.url("/bad"), { events: ["bad"] });
+    await relay.subscribe(receiver.url("/good"), { events: ["good"] });
     await publish(relay, "bad", 2_000);
     for (let n = 1; n <= 20; n++) {
       await publish(relay, "good", 1);
@@ -85,7 +77,7 @@ describe("requests under way at once", () => {
     const held = holding(() => true);
     await using receiver = await startReceiver({ script: held.script });
     await using relay = await startRelay({ storage: sqlite(), delivery: { timeoutMs: 30_000 } });
-    for (let i = 0; i < 50; i++) await subscribe(relay, receiver.url(`/${i}`), ["a"]);
+    for (let i = 0; i < 50; i++) await relay.subscribe(receiver.url(`/${i}`), { events: ["a"] });
     await publish(relay, "a", 20);
     // One key, and one origin, leaves a quarter of them to others.
     await receiver.waitFor(192, 60_000);
@@ -104,10 +96,10 @@ describe("a subscription's own terms", () => {
     });
     await using relay = await startRelay({ storage: sqlite(), health: false });
     const retry = { attempts: 2, firstDelayMs: 600, factor: 1, maxDelayMs: 600 };
-    await subscribe(relay, receiver.url("/own"), ["a"], { retry });
-    await subscribe(relay, receiver.url("/default"), ["a"]);
-    await subscribe(relay, receiver.url("/hang"), ["a"], { timeoutMs: 1_000, retry: { ...retry, attempts: 1 } });
-    await subscribe(relay, receiver.url("/paced"), ["paced"], { rateLimit: { perSecond: 10 } });
+    await relay.subscribe(receiver.url("/own"), { events: ["a"], retry });
+    await relay.subscribe(receiver.url("/default"), { events: ["a"] });
+    await relay.subscribe(receiver.url("/hang"), { events: ["a"], timeoutMs: 1_000, retry: { ...retry, attempts: 1 } });
+    await relay.subscribe(receiver.url("/paced"), { events: ["paced"], rateLimit: { perSecond: 10 } });
     const { json } = await relay.publish({ type: "a", keyId: "key_1", data: 1 });
     await publish(relay, "paced", 8);
     const shown = async () => (await relay.call("GET", `/api-keys/key_1/events/${json.data.id}`)).json.data;

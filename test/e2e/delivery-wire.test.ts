@@ -11,7 +11,7 @@ import { memory, sqlite } from "../../config/index.ts";
 import { VERSION } from "../../core/model/version.ts";
 import { loopbackCertificate } from "../support/certificates.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 import { request } from "undici";
 
 const HOOKS = "/api-keys/key_1/webhooks";
@@ -53,12 +53,6 @@ async function wiretap() {
   };
 }
 
-async function subscribe(relay: TestRelay, url: string, more: Record<string, unknown> = {}) {
-  const made = await relay.call("POST", HOOKS, { body: { url, events: ["*"], ...more } });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data as { readonly id: string; readonly secret: string };
-}
-
 const sha256 = (body: string): string => createHash("sha256").update(body, "latin1").digest("base64");
 const hmac = (key: string, body: string): string => createHmac("sha256", key).update(body, "latin1").digest("hex");
 
@@ -66,7 +60,7 @@ describe("the wire", () => {
   it("carries exactly this, and nothing that was not asked for", async () => {
     await using tap = await wiretap();
     await using relay = await startRelay({ storage: memory() });
-    const { secret } = await subscribe(relay, `${tap.url}/in?a=%20b&c`, { headers: { "X-Tenant": "acme" } });
+    const { secret } = await relay.subscribe(`${tap.url}/in?a=%20b&c`, { headers: { "X-Tenant": "acme" } });
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const body = `{"id":"order:1","type":"deposit:paid","keyId":"key_1","createdAt":"2026-02-03T04:05:06Z","data":{"é":1.0}}`;
     const published = await relay.publish(body, { traceparent });
@@ -104,7 +98,7 @@ describe("the wire", () => {
   it("carries both secrets in a rotation's overlap, the new one alone after it, and the replay's number", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay({ storage: memory() });
-    const { id, secret } = await subscribe(relay, receiver.url());
+    const { id, secret } = await relay.subscribe(receiver.url());
     const token = await relay.token({ mfa: true });
     const rotate = async (overlapSeconds: number): Promise<string> =>
       (await relay.call("POST", `${HOOKS}/${id}/rotate-secret`, { token, body: { overlapSeconds } })).json.data.secret;
@@ -196,7 +190,7 @@ describe("whatever JSON is published as data", () => {
   it("reaches the receiver byte for byte, through storage and retries, and its signature fits", async () => {
     await using receiver = await startReceiver({ script: (_, index) => (index % 3 === 0 ? 500 : 200) });
     await using relay = await startRelay({ storage: sqlite() });
-    const { secret } = await subscribe(relay, receiver.url());
+    const { secret } = await relay.subscribe(receiver.url());
     const texts = fc.sample(jsonText, { numRuns: 300, seed: 7 }).filter((one) => Buffer.byteLength(one) < 50_000);
     // One event a request, since a line may hold a line feed inside its data.
     const expected = new Map<string, string>();

@@ -1,11 +1,11 @@
-// What earlier editions have stored is read, delivered, replayed and restored by this one, on each storage that keeps it.
+// This edition reads, delivers, replays and restores what earlier ones have stored, on each storage that keeps it.
 import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fsLite from "unstorage/drivers/fs-lite";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { filesystem, sqlite, unstorage } from "../../config/index.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
@@ -16,10 +16,10 @@ import { ADDRESS, EDITIONS, type EditionName, type Facts, KEYS, PASSWORD } from 
 import { STORAGES, type StorageName } from "../fixtures/editions/facts.ts";
 import { testAuthority } from "../support/certificates.ts";
 import { runHere } from "../support/command-here.ts";
-import { runCommand } from "../support/command.ts";
 import { testFolders } from "../support/folder.ts";
+import { kept } from "../support/kept.ts";
 import { needs } from "../support/needs.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
@@ -27,12 +27,8 @@ import { until } from "../support/until.ts";
 const HOUR = 3_600_000;
 const folders = testFolders();
 const [host = "", port = ""] = ADDRESS.split(":");
-let receiver: Receiver;
-beforeAll(async () => {
-  const certificate = await (await testAuthority()).issue([host]);
-  receiver = await startReceiver({ host, port: Number(port), certificate });
-});
-afterAll(() => receiver[Symbol.asyncDispose]());
+const certificate = await (await testAuthority()).issue([host]);
+const receiver = kept(await startReceiver({ host, port: Number(port), certificate }));
 
 /** The system's clock, so many ms behind. */
 function behind(ms: number): Clock {
@@ -153,7 +149,7 @@ export default defineRelay({ storage: ${storage}, dataDir: "./data" });\n`,
   return config;
 }
 
-/** What `check --data` says of the event that was damaged. */
+/** `check --data` says this of the event that was damaged. */
 const DAMAGED: Readonly<Record<StorageName, RegExp>> = {
   sqlite: /^(?:is damaged|cannot be read)/m,
   redis: /^(?:is damaged|cannot be read)/m,
@@ -181,7 +177,7 @@ describe.each(told)("what $words has stored with $name()", ({ edition, name }) =
       const before = receiver.requests.length;
 
       const sound = await eventsOf(relay);
-      // What is left of the damaged one differs by storage.
+      // Storages differ in what is left of the damaged one.
       const { "damaged:1": _, ...whole } = facts.events;
       expect(sound).toMatchObject(whole);
       expect(sound).toMatchObject({
@@ -310,7 +306,7 @@ describe("what a newer edition has stored", () => {
     database.prepare("UPDATE record SET value = ? WHERE key = 'meta:schema'").run(String(Number(value) + 1));
     database.close();
     const config = configOf(folder, `sqlite({ dir: "${folder}/data" })`);
-    const ran = await runCommand(["start", "--config", config], { cwd: folder, env: ENVIRONMENT });
+    const ran = await runHere(["start", "--config", config], { cwd: folder, env: ENVIRONMENT });
     expect(ran).toMatchObject({ code: 78, stderr: expect.stringContaining("written by a newer version (schema 3,") });
     const after = new DatabaseSync(join(folder, "data/relay.db"));
     expect(after.prepare("SELECT value FROM record WHERE key = 'meta:schema'").get()).toMatchObject({ value: "3" });

@@ -1,25 +1,19 @@
 // Erasing events and keys over real sockets: what is promised in docs/erasure.md, its operations and its commands.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
 const page = readFileSync(new URL("../../docs/erasure.md", import.meta.url), "utf8");
 
-let receiver: Receiver;
-let relay: TestRelay;
-beforeAll(async () => {
-  [receiver, relay] = await Promise.all([startReceiver(), startRelay()]);
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.close();
-});
+const receiver = kept(await startReceiver());
+const relay = kept(await startRelay());
 
 async function published(keyId: string, more: object = {}): Promise<string> {
   const made = await relay.publish({ type: "deposit:paid", keyId, data: { name: "Alice" }, ...more });
@@ -27,18 +21,11 @@ async function published(keyId: string, more: object = {}): Promise<string> {
   return made.json.data.id as string;
 }
 
-async function subscribed(keyId: string): Promise<void> {
-  const body = { url: receiver.url(), events: ["*"] };
-  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
-  expect(made.status, made.text).toBe(201);
-}
-
-const statusOf = async (keyId: string, id: string): Promise<unknown> =>
-  (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data?.status;
+const statusOf = async (keyId: string, id: string): Promise<unknown> => (await relay.event(id, keyId))?.status;
 
 describe("erasing an event", () => {
   it("answers 204, then 404, and the audit alone remembers it", async () => {
-    await subscribed("key_1");
+    await relay.subscribe(receiver.url(), {}, "key_1");
     const id = await published("key_1");
     await expect.poll(() => statusOf("key_1", id), { timeout: 30_000 }).toBe("delivered");
     const gone = await relay.call("DELETE", `/api-keys/key_1/events/${id}`);
@@ -63,11 +50,11 @@ describe("erasing an event", () => {
     const id = await published("key_3", { id: "order-7" });
     const env = { RELAY_URL: relay.url, RELAY_TOKEN: await relay.token() };
     const erase = ["events", "delete", id, "--key", "key_3"];
-    expect(await runCommand(erase, { env })).toMatchObject({
+    expect(await runHere(erase, { env })).toMatchObject({
       code: 0,
       stderr: "relay: order-7 is erased\n",
     });
-    const again = await runCommand(erase, { env });
+    const again = await runHere(erase, { env });
     expect(again.code).not.toBe(0);
     const twice = await relay.publish({ type: "deposit:paid", keyId: "key_3", id: "order-7", data: { name: "Alice" } });
     expect([twice.status, twice.json.code]).toEqual([409, "IDEMPOTENCY_MISMATCH"]);
@@ -85,7 +72,7 @@ describe("erasing a key", () => {
   };
 
   it("asks for a fresh second factor, and is refused for a key that is not in use or not one's own", async () => {
-    await subscribed("key_5");
+    await relay.subscribe(receiver.url(), {}, "key_5");
     const refused = await relay.call("DELETE", "/api-keys/key_5");
     expect([refused.status, refused.json.code]).toEqual([401, "STEP_UP_REQUIRED"]);
     const token = await relay.token({ mfa: true });
@@ -96,12 +83,12 @@ describe("erasing a key", () => {
   });
 
   it("is begun by the command when it is meant, and the audit says when it is done", async () => {
-    await subscribed("key_6");
+    await relay.subscribe(receiver.url(), {}, "key_6");
     const id = await published("key_6");
     await published("key_7");
     const env = { RELAY_URL: relay.url, RELAY_TOKEN: await relay.token({ mfa: true }) };
-    expect((await runCommand(["api-keys", "erase", "key_6"], { env })).code).toBe(64);
-    const { code, stderr } = await runCommand(["api-keys", "erase", "key_6", "--yes"], { env });
+    expect((await runHere(["api-keys", "erase", "key_6"], { env })).code).toBe(64);
+    const { code, stderr } = await runHere(["api-keys", "erase", "key_6", "--yes"], { env });
     expect([code, stderr]).toEqual([0, expect.stringContaining("key_6 is being erased")]);
     await eventually("it is done", () => isDone(relay, "key_6"), 30_000);
     expect(await statusOf("key_6", id)).toBeUndefined();
@@ -114,12 +101,12 @@ describe("erasing a key", () => {
     const ids: string[] = [];
     {
       await using first = await startChild(folder);
-      const body = { url: receiver.url("/gone"), events: ["nothing:else", "deposit:paid"] };
-      expect((await first.call("POST", "/api-keys/key_1/webhooks", body)).status).toBe(201);
+      await first.subscribe(receiver.url("/gone"), { events: ["nothing:else", "deposit:paid"] });
       for (let n = 0; n < 1_500; n += 50) {
         const event = { type: n % 100 === 0 ? "deposit:paid" : "other", keyId: "key_1", data: { name: "Alice" } };
-        const made = await Promise.all(Array.from({ length: 50 }, () => first.publish(event)));
-        for (const { json } of made) ids.push(json.data.id as string);
+        const { status, json } = await first.publish(Array.from({ length: 50 }, () => event));
+        expect(status).toBe(202);
+        for (const { id } of json.data) ids.push(id as string);
       }
       ids.sort();
       expect((await first.call("DELETE", "/api-keys/key_1")).status).toBe(202);
@@ -140,7 +127,7 @@ describe("erasing a key", () => {
     );
     expect(left.map(({ name }) => name)).toEqual([]);
     const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
-    const check = await runCommand(["check", "--data", "--config", `${folder}/relay.config.ts`], { cwd: folder, env });
+    const check = await runHere(["check", "--data", "--config", `${folder}/relay.config.ts`], { cwd: folder, env });
     expect(check.code, check.stdout + check.stderr).toBe(0);
   });
 });

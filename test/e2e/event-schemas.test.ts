@@ -1,9 +1,10 @@
 // Events are held against the schema of their type when they are published, wherever they come from.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { http, spool } from "../../config/index.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startRelay } from "../support/relay.ts";
 import { testFolder } from "../support/folder.ts";
 import { eventually } from "../support/until.ts";
 
@@ -14,9 +15,8 @@ const schema = {
 } as const;
 
 const folder = testFolder();
-let relay: TestRelay;
-beforeAll(async () => {
-  relay = await startRelay({
+const relay = kept(
+  await startRelay({
     sources: [http(), spool({ dir: join(folder, "spool") })],
     metrics: { token: "metrics-of-the-tests" },
     events: {
@@ -25,9 +25,8 @@ beforeAll(async () => {
       "deposit:old": { schema, validate: "off" },
       "deposit:any": {},
     },
-  });
-});
-afterAll(() => relay?.[Symbol.asyncDispose]());
+  }),
+);
 
 const event = (type: string, data: unknown) => ({ type, keyId: "key_1", data });
 async function counted(result: string): Promise<number> {

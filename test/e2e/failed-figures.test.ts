@@ -7,8 +7,7 @@ import { eventually } from "../support/until.ts";
 it("counts as failed what a disabled subscription has ended, or would have got", async () => {
   await using relay = await startRelay();
   await using receiver = await startReceiver({ otherwise: 500 });
-  const body = { url: receiver.url("/"), events: ["*"], retry: { delaysMs: [1_000] } };
-  const { id } = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data;
+  const { id } = await relay.subscribe(receiver.url("/"), { retry: { delaysMs: [1_000] } });
   const publish = () => relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 });
   const figures = async () => {
     const { totals, subscriptions } = (await relay.call("GET", "/api-keys/key_1/stats")).json.data;

@@ -1,38 +1,25 @@
-// What belongs to somebody else looks exactly like what does not exist, in bodies, headers and time.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type Answered, type TestRelay } from "../support/relay.ts";
+// Things of somebody else look exactly like things that do not exist, in bodies, headers and time.
+import { describe, expect, it, vi } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay, type Answered } from "../support/relay.ts";
 
-let receiver: Receiver;
-let relay: TestRelay;
-let mine: string;
-let theirs: Record<"sub" | "event" | "cursor", string>;
-let own: Record<"sub" | "event", string>;
+const receiver = kept(await startReceiver({ otherwise: 500 }));
+const relay = kept(await startRelay({ retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } }));
+const mine = await relay.token({ sub: "me", keys: ["key_mine", "key_mine_2"], mfa: true });
 
-beforeAll(async () => {
-  receiver = await startReceiver({ otherwise: 500 });
-  relay = await startRelay({ retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });
-  mine = await relay.token({ sub: "me", keys: ["key_mine", "key_mine_2"], mfa: true });
-  const make = async (keyId: string): Promise<Record<"sub" | "event", string>> => {
-    const body = { url: receiver.url(), events: ["*"] };
-    const sub = (await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body })).json.data.id as string;
-    const events = (await relay.publish([1, 2, 3].map((data) => ({ type: "a:b", keyId, data })))).json.data;
-    const event = events[0].id as string;
-    await vi.waitFor(async () => {
-      expect((await relay.call("GET", `/api-keys/${keyId}/events/${event}`)).json.data.status).toBe("failed");
-    });
-    return { sub, event };
-  };
-  own = await make("key_mine");
-  const page = await relay.call("GET", "/api-keys/key_theirs/events?limit=1");
-  theirs = { ...(await make("key_theirs")), cursor: page.json.meta.nextCursor ?? "x" };
-  const list = await relay.call("GET", "/api-keys/key_theirs/events?limit=1");
-  theirs = { ...theirs, cursor: list.json.meta.nextCursor as string };
-});
-afterAll(async () => {
-  await relay[Symbol.asyncDispose]();
-  await receiver[Symbol.asyncDispose]();
-});
+/** A subscription, and an event that has failed there. */
+async function made(keyId: string): Promise<Record<"sub" | "event", string>> {
+  const { id: sub } = await relay.subscribe(receiver.url(), {}, keyId);
+  const events = (await relay.publish([1, 2, 3].map((data) => ({ type: "a:b", keyId, data })))).json.data;
+  const event = events[0].id as string;
+  await vi.waitFor(async () => expect((await relay.event(event, keyId)).status).toBe("failed"));
+  return { sub, event };
+}
+const own = await made("key_mine");
+const there = await made("key_theirs");
+const list = await relay.call("GET", "/api-keys/key_theirs/events?limit=1");
+const theirs = { ...there, cursor: list.json.meta.nextCursor as string };
 
 interface Operation {
   readonly method: string;

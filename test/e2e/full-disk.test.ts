@@ -2,28 +2,19 @@
 import { describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { smallDisk, type SmallDisk } from "../support/small-disk.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
 const MiB = 1024 * 1024;
+/** Attempts that a test holds back do not run out of time meanwhile. */
+const PATIENT = { timeoutMs: 30_000 };
 const event = (id: string, bytes: number) => ({
   type: "deposit:paid",
   keyId: "key_1",
   id,
   data: { text: "x".repeat(bytes) },
 });
-
-async function subscribe(relay: ChildRelay, receiver: Receiver): Promise<string> {
-  const made = await relay.call("POST", "/api-keys/key_1/webhooks", {
-    url: receiver.url(),
-    events: ["*"],
-    // What is held back by a test does not run out of time meanwhile.
-    timeoutMs: 30_000,
-  });
-  expect(made.status).toBe(201);
-  return made.json.data.id as string;
-}
 
 /** Publishes until there is no room; resolves to the ids that were accepted. */
 async function publishUntilFull(relay: ChildRelay, prefix: string, bytes: number): Promise<string[]> {
@@ -40,9 +31,7 @@ async function publishUntilFull(relay: ChildRelay, prefix: string, bytes: number
   }
 }
 
-async function statusOf(relay: ChildRelay, id: string): Promise<string | undefined> {
-  return (await relay.call("GET", `/api-keys/key_1/events/${id}`)).json.data?.status;
-}
+const statusOf = async (relay: ChildRelay, id: string): Promise<string | undefined> => (await relay.event(id))?.status;
 
 const WARM = 4;
 const isWarm = (id: string): boolean => id.startsWith("warm:");
@@ -113,7 +102,7 @@ describe("a disk that is nearly full", () => {
     await using hall = await holding(0);
     const config = `dataDir: ${JSON.stringify(disk.folder)},`;
     await using relay = await startChild(testFolder(), { config });
-    await subscribe(relay, hall.receiver);
+    await relay.subscribe(hall.receiver.url(), PATIENT);
     const accepted: string[] = [];
     for (let n = 0, full = false; !full; n++) {
       expect(n, "a disk of some megabytes is never full").toBeLessThan(2_000);
@@ -142,7 +131,7 @@ describe("a full disk", () => {
     const folder = testFolder();
     const first = await startChild(folder, options);
     await using _ = first;
-    const hook = await subscribe(first, receiver);
+    const { id: hook } = await first.subscribe(receiver.url(), PATIENT);
     await warm(first);
     for (const { id } of held) expect((await first.publish(event(id, 1))).status).toBe(202);
     await receiver.waitFor(WARM + held.length);
@@ -190,7 +179,7 @@ describe("a full disk", () => {
     const all = [...held.map(({ id }) => id), ...accepted, "after"];
     for (const id of all)
       await expect.poll(() => statusOf(first, id), { timeout: 60_000, interval: 20 }).toBe("delivered");
-    // What waited was not sent again.
+    // The one that waited was not sent again.
     const sent = receiver.requests.map(({ headers }) => String(headers["webhook-id"]));
     expect(sent.filter((id) => !isWarm(id)).toSorted()).toEqual(all.toSorted());
     first.running.kill("SIGTERM");
@@ -203,7 +192,7 @@ describe("a full disk", () => {
     const options = { config: onto(disk) };
     const folder = testFolder();
     await using first = await startChild(folder, options);
-    await subscribe(first, receiver);
+    await first.subscribe(receiver.url(), PATIENT);
     disk.fill(600_000);
     const accepted = await publishUntilFull(first, "a", 50_000);
     expect(accepted.length).toBeGreaterThan(3);
@@ -226,7 +215,7 @@ describe("a full disk", () => {
     const options = { config: onto(disk) };
     const folder = testFolder();
     await using first = await startChild(folder, options);
-    await subscribe(first, receiver);
+    await first.subscribe(receiver.url(), PATIENT);
     await warm(first);
     for (const { id } of held) expect((await first.publish(event(id, 1))).status).toBe(202);
     await receiver.waitFor(WARM + held.length);

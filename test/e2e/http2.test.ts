@@ -9,14 +9,7 @@ import { testFolder } from "../support/folder.ts";
 import { startHttp2Receiver } from "../support/http2-receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 
-const HOOKS = "/api-keys/key_1/webhooks";
 const folder = testFolder();
-
-const subscribe = async (relay: TestRelay, url: string): Promise<string> => {
-  const made = await relay.call("POST", HOOKS, { body: { url, events: ["*"] } });
-  expect(made.status).toBe(201);
-  return made.json.data.secret;
-};
 
 /** The delivery of an event, once it has ended. */
 const ended = async (relay: TestRelay, id: string) => {
@@ -31,7 +24,7 @@ describe("a relay with HTTP/2", () => {
   it("delivers many events over one connection, each with a signature that verifies", async () => {
     await using receiver = await startHttp2Receiver();
     await using relay = await startRelay({ transports: [https({ http2: true })] });
-    const secret = await subscribe(relay, receiver.url());
+    const { secret } = await relay.subscribe(receiver.url());
     for (let i = 0; i < 10; i++) {
       const batch = Array.from({ length: 20 }, (_, n) => ({ type: "a:b", keyId: "key_1", data: { i, n } }));
       expect((await relay.publish(batch)).status).toBe(202);
@@ -51,7 +44,7 @@ describe("a relay with HTTP/2", () => {
       answer: (_, response, index) => void (index === 0 ? receiver.drop() : response.writeHead(200).end()),
     });
     await using relay = await startRelay({ transports: [https({ http2: true })] });
-    await subscribe(relay, receiver.url());
+    await relay.subscribe(receiver.url());
     await relay.publish({ type: "a:b", keyId: "key_1", data: 1, id: "one" });
     expect(await ended(relay, "one")).toMatchObject({
       status: "delivered",
@@ -72,7 +65,7 @@ describe("a relay with HTTP/2", () => {
     const config = { storage: filesystem(), transports: [https({ http2: true })] };
     {
       await using first = await startRelay(config, dataDir);
-      await subscribe(first, receiver.url());
+      await first.subscribe(receiver.url());
       await first.publish({ type: "a:b", keyId: "key_1", data: 1, id: "one" });
       await receiver.until(() => held.length === 1);
     }

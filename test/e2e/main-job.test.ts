@@ -7,12 +7,6 @@ import { startRelay, type TestRelay } from "../support/relay.ts";
 
 const EVENT = { type: "deposit:paid", keyId: "key_1", data: { amount: "10.00" } };
 
-async function subscribe(relay: TestRelay, url: string, events: readonly string[] = ["deposit:paid"]) {
-  const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events } });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data as { readonly id: string; readonly secret: string };
-}
-
 /** The event as the API shows it, once `done` says so; asked again after each request that the receiver gets. */
 async function eventually(relay: TestRelay, id: string, status: string) {
   for (let tries = 0; ; tries++) {
@@ -30,7 +24,7 @@ describe.each([
   it("stores a published event, delivers it signed over TLS, and the official library verifies it", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay({ storage: storage() });
-    const { secret } = await subscribe(relay, receiver.url("/hook"));
+    const { secret } = await relay.subscribe(receiver.url("/hook"), { events: ["deposit:paid"] });
     const data = '{"amount":1.0,"big":12345678901234567890,"a":1,"a":2,"t":"\\u00e9 é"}';
     const accepted = await relay.publish(
       `{"type":"deposit:paid","keyId":"key_1","createdAt":"2026-01-02T03:04:05+01:00","data": ${data} }`,
@@ -61,7 +55,7 @@ describe.each([
   it("retries, fails after five attempts, and delivers on replay", async () => {
     await using receiver = await startReceiver({ otherwise: 500 });
     await using relay = await startRelay({ storage: storage() });
-    await subscribe(relay, receiver.url());
+    await relay.subscribe(receiver.url());
     const accepted = await relay.publish(EVENT);
     await receiver.waitFor(5);
     const { id } = accepted.json.data;
@@ -117,7 +111,7 @@ describe("a relay that comes back on its folder", () => {
     await using first = await startRelay({
       retry: { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 },
     });
-    await subscribe(first, receiver.url());
+    await first.subscribe(receiver.url());
     const accepted = await first.publish({ ...EVENT, id: "order:1" });
     await receiver.waitFor(1);
     await first.stop();

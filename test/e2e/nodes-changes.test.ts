@@ -12,12 +12,6 @@ const missing = needs("redis");
 const TRIAL = 4;
 const HOOKS = (key: string): string => `/api-keys/${key}/webhooks`;
 
-async function subscribe(node: ChildRelay, key: string, receiver: Receiver, path = "/hook"): Promise<string> {
-  const made = await node.call("POST", HOOKS(key), { url: receiver.url(path), events: ["*"] });
-  expect(made.status).toBe(201);
-  return made.json.data.id as string;
-}
-
 async function publish(node: ChildRelay, key: string, count: number): Promise<readonly { deliveries: number }[]> {
   const events = Array.from({ length: count }, (_, i) => ({ type: "a:b", keyId: key, data: i }));
   const told = await node.publish(events);
@@ -52,7 +46,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
       const [here, there] = i % 2 === 0 ? [a, b] : [b, a];
       const key = `key_new_${i % 5}`;
       const before = (await publish(there, key, 1))[0]?.deliveries as number;
-      await subscribe(here, key, calm);
+      await here.subscribe(calm.url(), {}, key);
       expect((await publish(there, key, 1))[0]?.deliveries).toBe(before + 1);
     }
   });
@@ -61,7 +55,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
     for (let i = 0; i < 10; i++) {
       const [here, there] = i % 2 === 0 ? [a, b] : [b, a];
       const key = `key_change_${i}`;
-      const id = await subscribe(here, key, calm, `/old/${i}`);
+      const { id } = await here.subscribe(calm.url(`/old/${i}`), {}, key);
       await publish(there, key, 1);
       await eventually("the first arrives", () => calm.requests.some(({ path }) => path === `/old/${i}`));
 
@@ -80,7 +74,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
 
   it("after a rotation's answer everything that any node sends is signed with the new secret", async () => {
     await using receiver = await startReceiver({ otherwise: { do: "reply", delayMs: 30 } });
-    const id = await subscribe(a, "key_rotate", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_rotate");
     await publish(b, "key_rotate", 400);
     await receiver.waitFor(60);
     const rotated = await a.call("POST", `${HOOKS("key_rotate")}/${id}/rotate-secret`, {});
@@ -94,7 +88,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
 
   it("after a disable's answer no node starts an attempt, and those in flight end", async () => {
     await using receiver = await startReceiver({ otherwise: { do: "reply", delayMs: 100 } });
-    const id = await subscribe(a, "key_off", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_off");
     await publish(a, "key_off", 300);
     await publish(b, "key_off", 300);
     await receiver.waitFor(100);
@@ -117,7 +111,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
 
   it("after a deletion's answer nothing of it is on the wire from any node, and nothing more is sent", async () => {
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
-    const id = await subscribe(a, "key_gone", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_gone");
     await publish(a, "key_gone", 100);
     await publish(b, "key_gone", 100);
     await receiver.waitFor(2 * TRIAL);
@@ -129,11 +123,11 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
     await receiver.waitForAborted(2 * TRIAL, 60_000);
     // Less than it waits for nodes that do not answer.
     expect(tookMs).toBeLessThan(12_000);
-    // What either node sends after it arrives, and there is still nothing of what was deleted.
+    // Later events of either node arrive, and there is still nothing of what was deleted.
     receiver.answer([], 200);
     for (const node of [a, b]) {
       const path = `/after/${node === a ? "a" : "b"}`;
-      const other = await subscribe(node, "key_after", receiver, path);
+      const { id: other } = await node.subscribe(receiver.url(path), {}, "key_after");
       const pinged = await node.call("POST", `${HOOKS("key_after")}/${other}/test`);
       expect(pinged.json.data.statusCode).toBe(200);
     }
@@ -146,7 +140,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
 
   it("a test event that another node has on the wire is ended by a deletion too", async () => {
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
-    const id = await subscribe(a, "key_ping", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_ping");
     const ping = b.call("POST", `${HOOKS("key_ping")}/${id}/test`);
     await receiver.waitFor(1);
     expect((await a.call("DELETE", `${HOOKS("key_ping")}/${id}`)).status).toBe(204);
@@ -157,7 +151,7 @@ describe.skipIf(missing !== undefined)(`changes over two nodes${missing === unde
   it("re-enabling on one node ends what another one remembers of the receiver's wish for rest", async () => {
     const rest = { do: "reply", status: 503, headers: { "retry-after": "600" } } as const;
     await using receiver = await startReceiver({ otherwise: rest });
-    const id = await subscribe(a, "key_rest", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_rest");
     // Both nodes hear of it.
     for (let i = 0; i < 20; i++) await publish(i % 2 === 0 ? a : b, "key_rest", 2);
     await receiver.waitFor(1);
@@ -178,7 +172,7 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
     await using nodes = await startNodes({ count: 3 });
     const [a, killed, stopped] = nodes.all as [ChildRelay, ChildRelay, ChildRelay];
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
-    const id = await subscribe(a, "key_1", receiver);
+    const { id } = await a.subscribe(receiver.url(), {}, "key_1");
     await publish(a, "key_1", 200);
     await receiver.waitFor(3 * TRIAL);
     const tookMs = async (act: () => Promise<unknown>): Promise<number> => {
@@ -186,13 +180,13 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
       await act();
       return performance.now() - from;
     };
-    // What the same takes when nobody is away shows how busy this machine is.
-    const usualMs = await tookMs(() => subscribe(a, "key_0", receiver, "/other"));
+    // The same while every node answers shows how busy this machine is.
+    const usualMs = await tookMs(() => a.subscribe(receiver.url("/other"), {}, "key_0"));
     await killed.kill();
     stopped.running.kill("SIGSTOP");
     const before = receiver.requests.length;
     // Others' changes wait only for as long as a node may act on what it knew before.
-    expect(await tookMs(() => subscribe(a, "key_2", receiver, "/other"))).toBeLessThan(13_000 + 5 * usualMs);
+    expect(await tookMs(() => a.subscribe(receiver.url("/other"), {}, "key_2"))).toBeLessThan(13_000 + 5 * usualMs);
     const deletion = async () => expect((await a.call("DELETE", `${HOOKS("key_1")}/${id}`)).status).toBe(204);
     expect(await tookMs(deletion)).toBeLessThan(60_000);
     stopped.running.kill("SIGCONT");
@@ -203,6 +197,6 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
     await eventually("that arrives", () => receiver.requests.filter(({ path }) => path === "/other").length > TRIAL);
     expect(receiver.requests.filter(({ path }) => path === "/hook")).toHaveLength(before);
     // Nobody waits for the dead any more.
-    expect(await tookMs(() => subscribe(a, "key_3", receiver, "/other"))).toBeLessThan(5_500 + 5 * usualMs);
+    expect(await tookMs(() => a.subscribe(receiver.url("/other"), {}, "key_3"))).toBeLessThan(5_500 + 5 * usualMs);
   }, 240_000);
 });

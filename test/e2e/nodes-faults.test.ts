@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ChildRelay } from "../support/child-relay.ts";
 import { needs } from "../support/needs.ts";
 import { errorsBesideLateCalls, startNodes } from "../support/nodes.ts";
-import { startReceiver, type Received, type Receiver } from "../support/receiver.ts";
+import { startReceiver, type Received } from "../support/receiver.ts";
 import { tcpShim, type TcpShim } from "../support/tcp-shim.ts";
 import { eventually } from "../support/until.ts";
 
@@ -13,13 +13,8 @@ const LEASE_MS = 2_000;
 const TIMEOUT_MS = 1_200;
 /** Time-outs here are the test's doing: no circuit breaker rests for a minute because of them. */
 const CONFIG = `health: { breakerAfter: 1000000 }, delivery: { timeoutMs: ${TIMEOUT_MS} }, retry: { attempts: 5, firstDelayMs: 300, factor: 1, maxDelayMs: 300 },`;
-/** What each node has under way at most, of one subscription. */
+/** Deliveries of one subscription that each node has under way at most. */
 const UNDER_WAY = 16;
-
-async function subscribe(node: ChildRelay, receiver: Receiver): Promise<void> {
-  const made = await node.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
-  expect(made.status).toBe(201);
-}
 
 const events = (count: number, head: string): readonly { readonly id: string }[] =>
   Array.from({ length: count }, (_, i) => ({ type: "a:b", keyId: "key_1", data: i, id: `${head}:${i}` }));
@@ -37,7 +32,7 @@ interface Shown {
 }
 
 async function shown(node: ChildRelay, id: string): Promise<Shown> {
-  return (await node.call("GET", `/api-keys/key_1/events/${id}`)).json.data as Shown;
+  return (await node.event(id)) as Shown;
 }
 
 const delivered = (node: ChildRelay, count: number, withinMs: number): Promise<void> =>
@@ -75,7 +70,7 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
     await using nodes = await startNodes({ config: CONFIG, leaseMs: LEASE_MS });
     const [a, b] = nodes.all as [ChildRelay, ChildRelay];
-    await subscribe(a, receiver);
+    await a.subscribe(receiver.url());
     await publish(a, 60);
     await receiver.waitFor(2 * UNDER_WAY);
     receiver.answer([], 200);
@@ -93,7 +88,7 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     await using receiver = await startReceiver({ script: () => go.promise });
     await using nodes = await startNodes({ config: CONFIG, leaseMs: LEASE_MS });
     const [a, b] = nodes.all as [ChildRelay, ChildRelay];
-    await subscribe(a, receiver);
+    await a.subscribe(receiver.url());
     await publish(b, 60);
     await receiver.waitFor(2 * UNDER_WAY);
     b.running.kill("SIGSTOP");
@@ -128,7 +123,7 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     });
     await using cut = shim as TcpShim;
     const [a, b] = nodes.all as [ChildRelay, ChildRelay];
-    await subscribe(a, receiver);
+    await a.subscribe(receiver.url());
     await publish(a, 50, "a");
     await publish(b, 50, "b");
     cut.swallow();
@@ -146,7 +141,7 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     await delivered(a, 120, 60_000);
     cut.pass();
     await eventually("it takes events again", async () => (await b.publish(events(1, "back"))).status === 202, 60_000);
-    // What it could not say may have been stored after all, and then it is delivered: never half of it.
+    // Events that it could not acknowledge may have been stored, and are then delivered: never half of them.
     await eventually("all have ended", async () => {
       const { backlog } = (await b.call("GET", "/relay/status")).json.data;
       return backlog.waiting === 0 && backlog.leased === 0 && backlog.underWay === 0;

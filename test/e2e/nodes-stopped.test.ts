@@ -4,22 +4,15 @@ import type { ChildRelay } from "../support/child-relay.ts";
 import { monitor } from "../support/monitor.ts";
 import { needs } from "../support/needs.ts";
 import { errorsBesideLateCalls, startNodes } from "../support/nodes.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 /** Shorter than the one it comes with, 45 s; the clocks are those of two processes and of Redis. */
 const LEASE_MS = 8_000;
 const STOPPED_MS = 12_000;
-/** What each node has under way at most, of one subscription. */
+/** Deliveries of one subscription that each node has under way at most. */
 const UNDER_WAY = 4;
-
-async function subscribe(node: ChildRelay, key: string, receiver: Receiver, path: string): Promise<string> {
-  const url = receiver.url(path);
-  const made = await node.call("POST", `/api-keys/${key}/webhooks`, { url, events: ["*"] });
-  expect(made.status).toBe(201);
-  return made.json.data.id as string;
-}
 
 async function publish(node: ChildRelay, key: string, count: number, head: string): Promise<readonly number[]> {
   const events = Array.from({ length: count }, (_, i) => ({ type: "a:b", keyId: key, data: i, id: `${head}:${i}` }));
@@ -48,7 +41,7 @@ describe.skipIf(missing !== undefined)(
       await using receiver = await startReceiver({ script: () => go.promise });
       await using nodes = await startNodes({ leaseMs: LEASE_MS });
       const [a, b] = nodes.all as [ChildRelay, ChildRelay];
-      const sub = await subscribe(a, "key_1", receiver, "/first");
+      const { id: sub } = await a.subscribe(receiver.url("/first"), {}, "key_1");
       // It knows of nobody who wants these.
       expect(await publish(b, "key_2", 1, "early")).toEqual([0]);
       const publishedAt = performance.now();
@@ -60,7 +53,7 @@ describe.skipIf(missing !== undefined)(
       const leases = await nodes.redis.command("HVALS", `{relay}:q:l:${sub}`);
       go.resolve(200);
       await publish(a, "key_1", 20, "meanwhile");
-      await subscribe(a, "key_2", receiver, "/second");
+      await a.subscribe(receiver.url("/second"), {}, "key_2");
       await eventually("the other one has done its part", async () => {
         const { backlog } = (await a.call("GET", "/relay/status")).json.data;
         return backlog.waiting === 0 && backlog.leased === UNDER_WAY;

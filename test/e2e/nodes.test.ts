@@ -6,7 +6,7 @@ import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import type { ChildRelay } from "../support/child-relay.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { startNodes, type Nodes } from "../support/nodes.ts";
@@ -183,7 +183,7 @@ describe.skipIf(missing !== undefined)("a node with the wrong keys", () => {
       `import { defineRelay, redis } from "relaybox";
 export default defineRelay({ server: { port: 0 }, storage: redis({ url: "${redis.url}" }), log: { level: "warn" } });`,
     );
-    const start = (env: Record<string, string>) => runCommand(["start", "--config", file], { cwd: folder, env });
+    const start = (env: Record<string, string>) => runHere(["start", "--config", file], { cwd: folder, env });
     const without = await start({});
     expect(without.code).toBe(78);
     expect(without.stderr).toMatch(/RELAY_MASTER_KEY|master/);

@@ -1,4 +1,4 @@
-// What an operator is told of a relay, over real TLS: once of a kind within an hour, signed, and never about itself.
+// An operator is told of a relay over real TLS: once of a kind within an hour, signed, and never about itself.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { eventually } from "../support/until.ts";
 
 const HOUR = 3_600_000;
 const QUICK = { breakerAfter: 2, breakerPauseMs: 30, breakerMaxPauseMs: 30, disableAfterMs: 864_000_000 };
+const EVENTS = { events: ["deposit:*"] };
 const OPERATOR = "/api-keys/relay:operator";
 
 interface Body {
@@ -41,12 +42,6 @@ async function ready(relay: TestRelay, count = 1): Promise<readonly { readonly i
   return found;
 }
 
-async function subscribe(relay: TestRelay, url: string, events = ["deposit:*"]): Promise<string> {
-  const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events } });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data.id as string;
-}
-
 const publish = (relay: TestRelay) => relay.publish({ type: "deposit:paid", keyId: "key_1", data: {} });
 
 describe("an operator's URL", () => {
@@ -57,7 +52,7 @@ describe("an operator's URL", () => {
     const [target] = await ready(relay);
     const token = await relay.token({ mfa: true });
     const rotated = await relay.call("POST", `${OPERATOR}/webhooks/${target?.id}/rotate-secret`, { token });
-    const id = await subscribe(relay, customer.url());
+    const { id } = await relay.subscribe(customer.url(), EVENTS);
     for (let flaps = 0; flaps < 5; flaps++) {
       const before = customer.requests.length;
       customer.answer([500, 500], 200);
@@ -90,12 +85,12 @@ describe("an operator's URL", () => {
     await using customer = await startReceiver({ otherwise: 500 });
     await using relay = await startRelay(told(operator, { retry: { attempts: 3, firstDelayMs: 20, factor: 1 } }));
     await ready(relay);
-    await subscribe(relay, customer.url());
+    await relay.subscribe(customer.url(), EVENTS);
     for (let i = 0; i < 4; i++) await publish(relay);
     const failed = async (): Promise<readonly Body[]> =>
       (await relay.call("GET", `${OPERATOR}/events?status=failed`)).json.data as readonly Body[];
     await eventually("both notices have failed", async () => (await failed()).length === 2, 60_000);
-    // What came of these failures would be there by now: it is published before the next look can be.
+    // A notice of these failures would be there by now: it is published before the next look can be.
     await publish(relay);
     await customer.waitFor(13, 60_000);
     const { json } = await relay.call("GET", `${OPERATOR}/events`);
@@ -114,7 +109,7 @@ describe("an operator's URL", () => {
       {
         await using relay = await startRelay(config, folder);
         await ready(relay);
-        id = await subscribe(relay, operator.url("/customer"));
+        ({ id } = await relay.subscribe(operator.url("/customer"), EVENTS));
         const token = await relay.token({ mfa: true });
         const path = `/api-keys/key_1/webhooks/${id}/rotate-secret`;
         expect((await relay.call("POST", path, { token, body: { overlapSeconds: 86_400 } })).status).toBe(200);
@@ -175,7 +170,7 @@ describe("an operator's URL", () => {
       await using relay = await startRelay(told(customer, { transports: [https(), mail], notify }), folder);
       const [target] = await ready(relay);
       expect(target?.url).toBe("mail://ops/alice@example.com");
-      const id = await subscribe(relay, customer.url());
+      const { id } = await relay.subscribe(customer.url(), EVENTS);
       await publish(relay);
       const readyz = async () => (await relay.call("GET", "/readyz", { token: null })).text;
       await eventually(

@@ -6,7 +6,7 @@ import type { ProblemCode } from "../../core/model/problem.ts";
 import { HOOK, serve } from "../api/serve.ts";
 import type { Served } from "../api/serve.ts";
 
-/** What can be wrong, in the order in which it is answered. */
+/** Faults of a request, in the order in which they are answered. */
 const FAULTS = [
   ["head", 400, "VALIDATION_FAILED"],
   ["path", 404, "NOT_FOUND"],

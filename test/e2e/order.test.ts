@@ -1,11 +1,12 @@
 // Ordered subscriptions over real sockets: what is promised in docs/order.md, its operations and its commands.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sqlite } from "../../config/index.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
+import { kept } from "../support/kept.ts";
 import { needs } from "../support/needs.ts";
 import { startNodes, type Nodes } from "../support/nodes.ts";
-import { startReceiver, type Received, type Receiver } from "../support/receiver.ts";
+import { startReceiver, type Received } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
@@ -13,15 +14,8 @@ const HOOKS = "/api-keys/key_1/webhooks";
 const idOf = ({ headers }: Received): string => headers["webhook-id"] as string;
 const once = { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 };
 
-let receiver: Receiver;
-let relay: TestRelay;
-beforeAll(async () => {
-  [receiver, relay] = await Promise.all([startReceiver(), startRelay()]);
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.close();
-});
+const receiver = kept(await startReceiver());
+const relay = kept(await startRelay());
 
 async function publish(to: Pick<TestRelay, "publish">, data: unknown, keyId = "key_1"): Promise<string> {
   const made = await to.publish({ type: "deposit:paid", keyId, data });
@@ -29,12 +23,8 @@ async function publish(to: Pick<TestRelay, "publish">, data: unknown, keyId = "k
   return made.json.data.id as string;
 }
 
-async function subscribe(more: object, keyId = "key_1", to = relay, url = receiver.url()): Promise<string> {
-  const body = { url, events: ["*"], ordered: true, ...more };
-  const made = await to.call("POST", `/api-keys/${keyId}/webhooks`, { body });
-  expect(made.status, made.text).toBe(201);
-  return made.json.data.id as string;
-}
+const subscribe = async (more: object, keyId = "key_1", to = relay, url = receiver.url()): Promise<string> =>
+  (await to.subscribe(url, { ordered: true, ...more }, keyId)).id;
 
 describe("ordered subscriptions", () => {
   it("show how they are ordered, and clear it", async () => {
@@ -97,10 +87,10 @@ describe("ordered subscriptions", () => {
     try {
       expect(await order()).toMatchObject({ waiting: 2, held: [{ eventId: ids[0] }] });
       const env = { RELAY_URL: node.url, RELAY_TOKEN: await node.token() };
-      const shown = await runCommand(["subscriptions", "order", id, "--key", "key_1"], { env });
+      const shown = await runHere(["subscriptions", "order", id, "--key", "key_1"], { env });
       expect([shown.code, shown.stderr]).toEqual([0, expect.stringContaining("ordered, 2 waiting")]);
       expect(shown.stdout).toContain(ids[0]);
-      const skipped = await runCommand(["subscriptions", "skip", id, "--key", "key_1", "--json"], { env });
+      const skipped = await runHere(["subscriptions", "skip", id, "--key", "key_1", "--json"], { env });
       expect(JSON.parse(skipped.stdout)).toEqual({ skipped: 1 });
       expect((await own.waitFor(3)).map(idOf)).toEqual(ids);
       expect((await node.call("POST", `${HOOKS}/${id}/skip`)).json.data).toEqual({ skipped: 0 });
@@ -125,7 +115,7 @@ describe("ordered subscriptions", () => {
     expect(data[0]).not.toHaveProperty("nextAttemptAt");
     expect((await relay.call("GET", `${path}/order`)).json.data).toMatchObject({ waiting: 1 });
     expect((await relay.call("DELETE", path)).status).toBe(204);
-    const ended = (await relay.call("GET", `/api-keys/key_view/events/${second}`)).json.data as { status: string };
+    const ended = (await relay.event(second, "key_view")) as { status: string };
     expect(ended.status).toBe("cancelled");
   });
 });
@@ -141,13 +131,8 @@ describe.skipIf(missing !== undefined)(`two nodes${missing === undefined ? "" : 
   it("send in the order in which either of them accepted, also while the receiver fails now and then", async () => {
     await using own = await startReceiver({ script: (_, index) => (index % 7 === 3 ? 500 : 200) });
     const [a, b] = nodes.all as [Nodes["all"][number], Nodes["all"][number]];
-    const body = {
-      url: own.url(),
-      events: ["*"],
-      ordered: true,
-      retry: { attempts: 5, firstDelayMs: 10, factor: 1, maxDelayMs: 10 },
-    };
-    expect((await a.call("POST", HOOKS, body)).status).toBe(201);
+    const retry = { attempts: 5, firstDelayMs: 10, factor: 1, maxDelayMs: 10 };
+    await a.subscribe(own.url(), { ordered: true, retry });
     const ids: string[] = [];
     for (let n = 0; n < 60; n++) {
       const made = await (n % 2 === 0 ? a : b).publish({ type: "deposit:paid", keyId: "key_1", data: { n } });

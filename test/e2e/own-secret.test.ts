@@ -1,23 +1,15 @@
 // A receiver that comes from another system goes on checking with the secret that it has.
 import { createHmac, randomBytes } from "node:crypto";
 import { Webhook } from "standardwebhooks";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 
-let relay: TestRelay;
-let receiver: Receiver;
-let token: string;
-beforeAll(async () => {
-  relay = await startRelay();
-  token = await relay.token();
-  receiver = await startReceiver({ script: () => 200 });
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.[Symbol.asyncDispose]();
-});
+const relay = kept(await startRelay());
+const token = await relay.token();
+const receiver = kept(await startReceiver({ script: () => 200 }));
 const create = (keyId: string, secret: unknown) =>
   relay.call("POST", `/api-keys/${keyId}/webhooks`, {
     token,

@@ -1,10 +1,11 @@
 // Portal links: what they open, what they never open, and what ends them.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { https, toFile } from "../../config/index.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
-import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 
 /** Operations of a key, and of none, that a link to manage opens. A new operation of a key must be here or below. */
 const OPEN = [
@@ -56,36 +57,24 @@ interface Described {
   readonly responses: object;
 }
 
-let relay: TestRelay;
-let routes: readonly {
-  readonly name: string;
-  readonly method: string;
-  readonly path: string;
-  readonly tag: string;
-  readonly codes: object;
-}[];
-let sub: string;
-beforeAll(async () => {
-  relay = await startRelay();
-  const { paths, security: whole } = (await relay.call("GET", "/openapi.json", { token: null })).json as {
-    readonly paths: Record<string, Record<string, Described>>;
-    readonly security: readonly Record<string, unknown>[];
-  };
-  routes = Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item)
-      .filter(([, { security = whole }]) => security.some((one) => "bearer" in one))
-      .map(([method, { tags = [], responses }]) => ({
-        name: `${method} ${path}`,
-        method: method.toUpperCase(),
-        path,
-        tag: tags[0] ?? "",
-        codes: responses,
-      })),
-  );
-  const body = { url: "https://127.0.0.1/", events: ["*"] };
-  sub = (await relay.call("POST", "/api-keys/key_a/webhooks", { body })).json.data.id as string;
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
+const { paths, security: whole } = (await relay.call("GET", "/openapi.json", { token: null })).json as {
+  readonly paths: Record<string, Record<string, Described>>;
+  readonly security: readonly Record<string, unknown>[];
+};
+const routes = Object.entries(paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([, { security = whole }]) => security.some((one) => "bearer" in one))
+    .map(([method, { tags = [], responses }]) => ({
+      name: `${method} ${path}`,
+      method: method.toUpperCase(),
+      path,
+      tag: tags[0] ?? "",
+      codes: responses,
+    })),
+);
+const body = { url: "https://127.0.0.1/", events: ["*"] };
+const sub = (await relay.call("POST", "/api-keys/key_a/webhooks", { body })).json.data.id as string;
 
 async function link(keyId: string, access: "manage" | "read", token?: string, expiresInSeconds?: number) {
   const made = await relay.call("POST", `/api-keys/${keyId}/portal-links`, {
@@ -155,7 +144,7 @@ describe("a portal link", () => {
     expect(operations.map(({ name }) => name).toSorted()).toEqual([...OPEN, ...CLOSED].toSorted());
     const wrong: unknown[] = [];
     for (const { name, method, path, codes } of operations.filter((one) => !one.path.endsWith("/stream"))) {
-      // What would delete the subscription comes with a body that is refused first.
+      // The deletion comes with a body that is refused first.
       const body = method === "GET" ? undefined : { not: "a field" };
       const target =
         name.startsWith("delete") && OPEN.includes(name) ? on(path, "key_a").replace(sub, "sub_x") : on(path, "key_a");

@@ -91,7 +91,7 @@ describe("nginx", () => {
     expect(await left("POST", "/v1/qr/update", { Authorization: "Bearer a" })).toBe("13");
     expect(await left("POST", "/v1/qr/update", { Authorization: "Bearer b" })).toBe("14");
     expect(upstream.seen.at(-1)?.headers.authorization).toBe("Bearer b");
-    // What nginx says of a request is not for its client to say.
+    // A client cannot say what nginx says of its request.
     const lies = {
       "X-Original-URI": "/v1/health",
       "X-Original-Method": "GET",
@@ -203,7 +203,7 @@ const answers = (port: number): Promise<boolean> =>
 const yaml = (text: string): unknown =>
   (createRequire(import.meta.url)("js-yaml") as { load(text: string): unknown }).load(text);
 
-/** What stands at a path in plain data. */
+/** Returns what stands at a path in plain data. */
 const at = (data: unknown, ...path: readonly (string | number)[]): unknown =>
   path.reduce<unknown>((one, name) => (one as Record<string | number, unknown> | undefined)?.[name], data);
 

@@ -84,10 +84,7 @@ describe("a file in the spool", () => {
   it("is delivered like what is published over HTTP", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay({ storage: sqlite(), sources: [http(), spool({ dir: "drop" })] });
-    const made = await relay.call("POST", "/api-keys/key_1/webhooks", {
-      body: { url: receiver.url("/hook"), events: ["deposit:paid"] },
-    });
-    expect(made.status, made.text).toBe(201);
+    await relay.subscribe(receiver.url("/hook"));
     const dir = join(relay.dataDir, "drop");
     await writeFile(join(dir, ".in"), '{"type":"deposit:paid","keyId":"key_1","data":{ "n":1.0 }}\n');
     await rename(join(dir, ".in"), join(dir, "in.ndjson"));

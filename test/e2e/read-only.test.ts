@@ -1,8 +1,9 @@
 // Those who may only read: every route that changes something is refused to them, and no other.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startRelay } from "../support/relay.ts";
 
 /** Routes that are refused or allowed to readers, whatever their method says, and why. */
 const READS = [
@@ -24,28 +25,18 @@ interface Document {
   >;
 }
 
-let relay: TestRelay;
-let routes: readonly {
-  readonly name: string;
-  readonly method: string;
-  readonly path: string;
-  readonly codes: object;
-}[];
-beforeAll(async () => {
-  relay = await startRelay();
-  const document = (await relay.call("GET", "/openapi.json", { token: null })).json as Document;
-  routes = Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item)
-      .filter(([, { security = document.security }]) => (security as object[]).some((one) => "bearer" in one))
-      .map(([method, { responses }]) => ({
-        name: `${method} ${path}`,
-        method: method.toUpperCase(),
-        path: path.replaceAll("{keyId}", "key_1").replaceAll(/\{\w+\}/g, "sub_1"),
-        codes: responses,
-      })),
-  );
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
+const document = (await relay.call("GET", "/openapi.json", { token: null })).json as Document;
+const routes = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([, { security = document.security }]) => (security as object[]).some((one) => "bearer" in one))
+    .map(([method, { responses }]) => ({
+      name: `${method} ${path}`,
+      method: method.toUpperCase(),
+      path: path.replaceAll("{keyId}", "key_1").replaceAll(/\{\w+\}/g, "sub_1"),
+      codes: responses,
+    })),
+);
 
 const changes = ({ name }: { readonly name: string }): boolean =>
   MANAGES.includes(name) || !(name.startsWith("get ") || READS.includes(name));

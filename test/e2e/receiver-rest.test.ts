@@ -1,27 +1,20 @@
 // A replay waits for a receiver that has asked for rest, and is the probe of a breaker that rests by itself.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 
-let receiver: Receiver;
-let relay: TestRelay;
-beforeAll(async () => {
-  receiver = await startReceiver();
-  relay = await startRelay({
+const receiver = kept(await startReceiver());
+const relay = kept(
+  await startRelay({
     retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 },
     health: { breakerAfter: 2, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 },
     limits: {},
-  });
-});
-afterAll(async () => {
-  await relay[Symbol.asyncDispose]();
-  await receiver[Symbol.asyncDispose]();
-});
+  }),
+);
 
-async function subscribe(keyId: string): Promise<string> {
-  const body = { url: receiver.url(`/${keyId}`), events: ["*"] };
-  return (await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body })).json.data.id as string;
-}
+const subscribe = async (keyId: string): Promise<string> =>
+  (await relay.subscribe(receiver.url(`/${keyId}`), {}, keyId)).id;
 
 async function failed(keyId: string): Promise<string> {
   const { json } = await relay.publish({ type: "deposit:paid", keyId, data: {} });

@@ -11,7 +11,7 @@ import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { testAuthority } from "../support/certificates.ts";
 import { runHere } from "../support/command-here.ts";
-import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
+import { startCommand, type Ran, type Running } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { inject } from "../support/injected.ts";
 import { needs } from "../support/needs.ts";
@@ -134,7 +134,7 @@ describe.concurrent("relay secrets rekey", () => {
           await new Promise((resolve) => setTimeout(resolve, 10));
         }
       })();
-      const done = await runCommand(["secrets", "rekey", "--json"], { cwd: folder, env: { RELAY_URL: relay.url } });
+      const done = await runHere(["secrets", "rekey", "--json"], { cwd: folder, env: { RELAY_URL: relay.url } });
       over = true;
       await traffic;
       expect([done.code, done.stderr]).toEqual([0, expect.stringContaining("master.next")]);
@@ -156,7 +156,7 @@ describe.concurrent("relay secrets rekey", () => {
     await allGood(again, await tokenOf(folder), receiver, hooks);
     again.kill("SIGTERM");
     await again.ended;
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_MASTER_KEY: old.trim() } });
+    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_MASTER_KEY: old.trim() } });
     expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining("has been replaced")]);
   });
 
@@ -214,7 +214,7 @@ describe.concurrent("relay secrets rekey", () => {
         await using first = await start(folder, env(key(1)));
         hooks = await subscribe(first, await tokenOf(folder), receiver, 2);
       }
-      expect((await runCommand(["start"], { cwd: folder, env: env(key(2)) })).code).toBe(78);
+      expect((await runHere(["start"], { cwd: folder, env: env(key(2)) })).code).toBe(78);
       {
         await using both = await start(folder, env(key(2), `${key(3)},${key(1)}`));
         await both.waitFor(/relay secrets rekey/);
@@ -230,7 +230,7 @@ describe.concurrent("relay secrets rekey", () => {
         });
         expect(JSON.parse(twice.stdout)).toEqual({ state: "done", sealed: 0, unreadable: [] });
       }
-      expect((await runCommand(["start"], { cwd: folder, env: env(key(1), key(2)) })).stderr).toContain(
+      expect((await runHere(["start"], { cwd: folder, env: env(key(1), key(2)) })).stderr).toContain(
         "has been replaced",
       );
       await using after = await start(folder, env(key(2)));
@@ -239,7 +239,7 @@ describe.concurrent("relay secrets rekey", () => {
   );
 });
 
-/** What each record of a subscription has. */
+/** Fields that each record of a subscription has. */
 const WHOLE = {
   ...{ keyId: "k", url: "https://x/", events: ["*"], status: "active", generation: 1 },
   ...{ createdAt: 0, updatedAt: 0 },

@@ -1,14 +1,12 @@
 // A receiver that comes from another system finds the signature under the header names that it knows.
 import { Webhook } from "standardwebhooks";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
 
-let relay: TestRelay;
-let receiver: Receiver;
-let token: string;
-beforeAll(async () => {
-  relay = await startRelay({
+const relay = kept(
+  await startRelay({
     signature: {
       headers: {
         "svix-id": "webhook-id",
@@ -18,14 +16,10 @@ beforeAll(async () => {
         "X-Acme-Old": "X-Relay-Webhook-Signature-Previous",
       },
     },
-  });
-  token = await relay.token();
-  receiver = await startReceiver({ script: () => 200 });
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.[Symbol.asyncDispose]();
-});
+  }),
+);
+const token = await relay.token();
+const receiver = kept(await startReceiver({ script: () => 200 }));
 const create = (keyId: string, more: object = {}) =>
   relay.call("POST", `/api-keys/${keyId}/webhooks`, {
     token,

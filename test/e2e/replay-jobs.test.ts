@@ -21,10 +21,9 @@ describe("a replay job", () => {
         replay({ schedule: EVERY_SECOND, olderThanMs: 0, maxAgeMs: 600_000, maxReplays: 1 }),
       ],
     });
-    const body = { url: receiver.url(), events: ["*"] };
-    expect((await relay.call("POST", "/api-keys/key_1/webhooks", { body })).status).toBe(201);
+    await relay.subscribe(receiver.url());
     for (const id of ["bad", "good"]) await relay.publish({ type: "a:b", keyId: "key_1", id, data: 1 });
-    const shown = async (id: string) => (await relay.call("GET", `/api-keys/key_1/events/${id}`)).json.data;
+    const shown = async (id: string) => await relay.event(id);
     await expect.poll(async () => (await shown("bad")).status, { timeout: 60_000 }).toBe("delivered");
     const [bad] = (await shown("bad")).deliveries;
     expect(bad).toMatchObject({ cycle: 1, attempts: [{ cycle: 1, number: 1, statusCode: 200 }] });
@@ -50,7 +49,7 @@ describe("a replay job", () => {
       const failed = async (relay: ChildRelay) =>
         (await relay.call("GET", "/api-keys/key_1/events?status=failed&limit=200")).json.data.length as number;
       await using first = await startChild(folder, plain);
-      await first.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
+      await first.subscribe(receiver.url());
       await first.publish(ids.map((id) => ({ type: "a:b", keyId: "key_1", id, data: 1 })));
       await expect.poll(() => failed(first), { timeout: 60_000 }).toBe(60);
       await first.kill();
@@ -63,7 +62,7 @@ describe("a replay job", () => {
         (await third.call("GET", "/api-keys/key_1/events?status=delivered&limit=200")).json.data.length;
       await expect.poll(left, { timeout: 60_000, interval: 100 }).toBe(60);
       for (const id of ids) {
-        const [delivery] = (await third.call("GET", `/api-keys/key_1/events/${id}`)).json.data.deliveries;
+        const [delivery] = (await third.event(id)).deliveries;
         // Each cycle holds one attempt, and no cycle is missing but one that was just begun when it was killed.
         const path = `/api-keys/key_1/events/${id}/deliveries/${delivery.subscriptionId}/attempts?limit=200`;
         const attempts = (await third.call("GET", path)).json.data as readonly { readonly cycle: number }[];

@@ -1,21 +1,17 @@
 // Secrets rotate under traffic: no delivery fails at receivers that check, by the official library or by either hex header.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Webhook } from "standardwebhooks";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
 import { startReceiver, type Received, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { startRelay } from "../support/relay.ts";
 
 /** More of it: `RELAY_ROTATIONS=10000`. */
 const ROTATIONS = Number(process.env["RELAY_ROTATIONS"] ?? 1_000);
 const AT_ONCE = 8;
 
-let relay: TestRelay;
-let token: string;
-beforeAll(async () => {
-  relay = await startRelay({ subscriptions: { perKey: 100 }, delivery: { timeoutMs: 30_000 } });
-  token = await relay.token({ mfa: true });
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startRelay({ subscriptions: { perKey: 100 }, delivery: { timeoutMs: 30_000 } }));
+const token = await relay.token({ mfa: true });
 
 interface Hook {
   readonly id: string;
@@ -23,13 +19,7 @@ interface Hook {
 }
 const hooks = (keyId: string): string => `/api-keys/${keyId}/webhooks`;
 
-async function subscribe(keyId: string, url: string): Promise<Hook> {
-  const got = await relay.call("POST", hooks(keyId), { token, body: { url, events: ["*"] } });
-  expect(got.status).toBe(201);
-  return got.json.data as Hook;
-}
-
-/** What a careful receiver does with the secret that it holds at that moment. */
+/** Checks a request as a careful receiver does, with the secret that it holds at that moment. Returns what is wrong. */
 function verdict({ headers, body }: Received, secret: string): string[] {
   const wrong: string[] = [];
   const expected = createHmac("sha256", secret).update(body).digest();
@@ -65,7 +55,7 @@ describe(`${ROTATIONS} rotations under traffic`, () => {
       const all: (Hook & { readonly name: string; readonly keyId: string })[] = [];
       for (let n = 0; n < AT_ONCE; n++) {
         const name = `receiver-${n}`;
-        const made = await subscribe(`key_rot_${n}`, receiver.url(`/${name}`));
+        const made = await relay.subscribe(receiver.url(`/${name}`), {}, `key_rot_${n}`);
         held.set(name, made.secret);
         all.push({ ...made, name, keyId: `key_rot_${n}` });
       }
@@ -111,7 +101,7 @@ describe("two rotations at once", () => {
     await using receiver = await startReceiver();
     let losers = 0;
     for (let round = 0; round < 20; round++) {
-      const { id } = await subscribe("key_race", receiver.url());
+      const { id } = await relay.subscribe(receiver.url(), {}, "key_race");
       const rotate = () => relay.call("POST", `${hooks("key_race")}/${id}/rotate-secret`, { token });
       const answers = await Promise.all([rotate(), rotate(), rotate()]);
       const statuses = answers.map(({ status }) => status);
@@ -133,7 +123,7 @@ describe("two rotations at once", () => {
 describe("a rotation", () => {
   it("keeps two secrets at most, ends the old one at once when asked, and by time otherwise", async () => {
     await using receiver = await startReceiver();
-    const { id, secret: first } = await subscribe("key_two", receiver.url());
+    const { id, secret: first } = await relay.subscribe(receiver.url(), {}, "key_two");
     const rotate = async (body?: unknown) =>
       (
         await relay.call("POST", `${hooks("key_two")}/${id}/rotate-secret`, {

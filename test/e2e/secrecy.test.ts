@@ -3,11 +3,12 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { request } from "undici";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
-import { startChild, type ChildRelay } from "../support/child-relay.ts";
+import { startChild } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
-import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { kept } from "../support/kept.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
 const PASSWORD = "canary-password-" + randomBytes(9).toString("hex");
@@ -15,9 +16,6 @@ const HEADER = "canary-header-" + randomBytes(9).toString("hex");
 const OWN = "whsec_" + randomBytes(24).toString("base64");
 const METRICS = "canary-metrics-" + randomBytes(9).toString("hex");
 
-let folder: string;
-let relay: ChildRelay;
-let receiver: Receiver;
 /** name → text that must not show. */
 const canaries = new Map<string, string>([
   ["password", PASSWORD],
@@ -30,25 +28,23 @@ const canaries = new Map<string, string>([
 /** Answers of the API, but for those that may show a secret. */
 const answers: string[] = [];
 
-beforeAll(async () => {
-  folder = testFolder();
-  // The receiver repeats all that it was sent, and the secret that it holds.
-  receiver = await startReceiver({
+const folder = testFolder();
+// The receiver repeats all that it was sent, and the secret that it holds.
+const receiver = kept(
+  await startReceiver({
     script: ({ headers, path }) => ({
       do: "reply",
       status: path.includes("fail") ? 500 : 200,
       body: JSON.stringify({ headers, held: [...canaries.values()].slice(6) }),
     }),
-  });
-  relay = await startChild(folder, {
+  }),
+);
+const relay = kept(
+  await startChild(folder, {
     config: `log: { level: "trace" }, metrics: { token: ${JSON.stringify(METRICS)} },
-      retry: { attempts: 2, firstDelayMs: 10, factor: 1, maxDelayMs: 10 }, health: false,`,
-  });
-});
-afterAll(async () => {
-  await relay?.[Symbol.asyncDispose]();
-  await receiver?.[Symbol.asyncDispose]();
-});
+    retry: { attempts: 2, firstDelayMs: 10, factor: 1, maxDelayMs: 10 }, health: false,`,
+  }),
+);
 
 async function raw(
   method: string,
@@ -67,8 +63,8 @@ async function raw(
   return { status: got.statusCode, headers: got.headers, text, whole: JSON.stringify(got.headers) + text };
 }
 
-/** Kept, and looked through in the end. */
-async function kept(method: string, path: string, body?: unknown): Promise<unknown> {
+/** Notes the answer, which is looked through in the end. */
+async function noted(method: string, path: string, body?: unknown): Promise<unknown> {
   const got = await relay.call(method, path, body);
   answers.push(`${method} ${path} ${JSON.stringify(got.json)}`);
   return got.json;
@@ -95,21 +91,19 @@ describe("secrets of a subscription and of accounts", () => {
     await relay.publish({ type: "a:b", keyId: "key_1", id: "one", data: { plain: true } });
     await receiver.waitFor(1);
     keep("second secret", (await relay.call("POST", `${hooks}/${id}/rotate-secret`)).json.data.secret as string);
-    await kept("POST", `${hooks}/${id}/test`);
-    await kept("PATCH", `${hooks}/${id}`, { url: receiver.url("/fail"), headers: { "X-Api-Key": HEADER } });
+    await noted("POST", `${hooks}/${id}/test`);
+    await noted("PATCH", `${hooks}/${id}`, { url: receiver.url("/fail"), headers: { "X-Api-Key": HEADER } });
     await relay.publish({ type: "a:b", keyId: "key_1", id: "two", data: {} });
-    await expect
-      .poll(async () => (await relay.call("GET", "/api-keys/key_1/events/two")).json.data.status)
-      .toBe("failed");
-    await kept("POST", "/api-keys/key_1/events/two/replay");
+    await expect.poll(async () => (await relay.event("two")).status).toBe("failed");
+    await noted("POST", "/api-keys/key_1/events/two/replay");
     await receiver.waitFor(5);
-    await kept("POST", `${hooks}/${id}/rotate-secret`, { overlapSeconds: -1 });
+    await noted("POST", `${hooks}/${id}/rotate-secret`, { overlapSeconds: -1 });
     keep(
       "third secret",
       (await relay.call("POST", `${hooks}/${id}/rotate-secret`, { overlapSeconds: 60 })).json.data.secret as string,
     );
-    await kept("POST", `${hooks}/${id}/test`);
-    await kept("POST", "/api-keys/key_1/replay", {});
+    await noted("POST", `${hooks}/${id}/test`);
+    await noted("POST", "/api-keys/key_1/replay", {});
   });
 
   it("log in, enrol, step up, refresh and log out", async () => {
@@ -201,7 +195,7 @@ describe("secrets of a subscription and of accounts", () => {
       "/.well-known/jwks.json",
     ])
       // prettier-ignore
-      await kept("GET", path);
+      await noted("GET", path);
     expect(answers.join("")).toContain("[masked]");
     answers.push((await raw("GET", "/metrics", METRICS)).text);
     relay.running.kill("SIGTERM");

@@ -1,13 +1,10 @@
 /** A body that names its mistakes at length is refused in a short answer, and holds up nobody. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { testAuthority } from "../support/certificates.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { kept } from "../support/kept.ts";
+import { startRelay } from "../support/relay.ts";
 
-let relay: TestRelay;
-beforeAll(async () => {
-  relay = await startRelay();
-});
-afterAll(() => relay?.[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
 
 /** As much as a management request may bring. */
 const BYTES = 65_536;

@@ -14,12 +14,6 @@ import { until } from "../support/until.ts";
 const LONG = "server: { port: 0, shutdownMs: 60_000 }, delivery: { timeoutMs: 30_000 },";
 const SOON_MS = 20_000;
 
-async function subscribe(relay: ChildRelay, url: string, more: object = {}): Promise<string> {
-  const made = await relay.call("POST", "/api-keys/key_1/webhooks", { url, events: ["*"], ...more });
-  expect(made.status).toBe(201);
-  return made.json.data.id as string;
-}
-
 /** SIGTERM, and how long it took until the process was gone. */
 async function terminate(relay: ChildRelay): Promise<number> {
   const from = performance.now();
@@ -55,8 +49,8 @@ describe.concurrent("SIGTERM", () => {
     const config = `server: { port: 0, shutdownMs: ${graceMs} }, delivery: { timeoutMs: 30_000 },`;
     const first = await startChild(folder, { config });
     await using _ = first;
-    const slow = await subscribe(first, receiver.url("/slow"));
-    const hanging = await subscribe(first, receiver.url("/hang"));
+    const { id: slow } = await first.subscribe(receiver.url("/slow"));
+    const { id: hanging } = await first.subscribe(receiver.url("/hang"));
     expect((await first.publish({ type: "a:b", keyId: "key_1", data: 1, id: "one" })).status).toBe(202);
     await receiver.waitFor(2);
     const tookMs = await terminate(first);
@@ -93,16 +87,15 @@ describe.concurrent("SIGTERM", () => {
     const config = `${LONG} retry: { attempts: 3, firstDelayMs: 3_000, factor: 1 },`;
     const first = await startChild(folder, { config });
     await using _ = first;
-    await subscribe(first, receiver.url("/soon"));
-    await subscribe(first, receiver.url("/late"), { retry: { attempts: 3, firstDelayMs: 600_000, factor: 1 } });
+    await first.subscribe(receiver.url("/soon"));
+    await first.subscribe(receiver.url("/late"), { retry: { attempts: 3, firstDelayMs: 600_000, factor: 1 } });
     const from = Date.now();
     await first.publish({ type: "a:b", keyId: "key_1", data: 1, id: "one" });
     interface Shown {
       readonly status: string;
       readonly attempts: readonly unknown[];
     }
-    const shown = async (relay: ChildRelay) =>
-      (await relay.call("GET", "/api-keys/key_1/events/one")).json.data.deliveries as readonly Shown[];
+    const shown = async (relay: ChildRelay) => (await relay.event("one")).deliveries as readonly Shown[];
     await until(async () => (await shown(first)).every(({ attempts }) => attempts.length === 1));
     expect(await terminate(first)).toBeLessThan(SOON_MS);
     receiver.answer(() => 200);
@@ -123,7 +116,7 @@ describe.concurrent("SIGTERM", () => {
     const folder = testFolder();
     const relay = await startChild(folder, { config: LONG });
     await using _ = relay;
-    await subscribe(relay, receiver.url());
+    await relay.subscribe(receiver.url());
     const accepted = new Set<string>();
     const statuses = new Map<string, number>();
     let next = 0;
@@ -196,7 +189,7 @@ describe.concurrent("SIGTERM", () => {
     const folder = testFolder();
     const relay = await startChild(folder, { config: LONG });
     await using _ = relay;
-    await subscribe(relay, receiver.url());
+    await relay.subscribe(receiver.url());
     await relay.publish({ type: "a:b", keyId: "key_1", data: 1, id: "one" });
     await receiver.waitFor(1);
     relay.running.kill("SIGTERM");

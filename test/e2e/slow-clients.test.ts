@@ -2,21 +2,17 @@
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startChild, type ChildRelay } from "../support/child-relay.ts";
+import { describe, expect, it } from "vitest";
+import { startChild } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
+import { kept } from "../support/kept.ts";
 import { needs } from "../support/needs.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
-let relay: ChildRelay;
-let port: number;
-beforeAll(async () => {
-  relay = await startChild(testFolder());
-  port = Number(new URL(relay.url).port);
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startChild(testFolder()));
+const port = Number(new URL(relay.url).port);
 
 const event = (keyId: string, id: string): string => JSON.stringify({ type: "deposit:paid", keyId, id, data: 1 });
 const head = (more: string, type = "application/json"): string =>
@@ -167,7 +163,7 @@ describe("clients that take their time", () => {
 });
 
 describe.concurrent("uploads that stall", () => {
-  /** What the relay's process holds in memory, KiB. */
+  /** Memory of the relay's process, KiB. */
   const resident = (pid: number): number =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   const MIB = 1_048_576;
@@ -208,7 +204,7 @@ describe.concurrent("uploads that stall", () => {
     const refused = answered();
     for (const text of refused) expect(text).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: \d+[^]*PROVIDER_BACKPRESSURE/i);
     await publish(small);
-    // What was read of refused ones goes with the next collection, which needs work: a relay at rest collects nothing. A
+    // The bytes of refused ones go with the next collection, which needs work: a relay at rest collects nothing. A
     // larger event would be refused as the uploads are. Read whole, they would be 2.4 GB.
     const grown = async (): Promise<number> => {
       for (let n = 0; n < 5; n++) await publish({ ...small, data: "x".repeat(50_000) });
@@ -216,7 +212,7 @@ describe.concurrent("uploads that stall", () => {
     };
     await eventually("they take little memory", async () => (await grown()) < 128, 60_000);
     for (const { socket } of uploads) socket.destroy();
-    // What they held is free again.
+    // Their memory is free again.
     const large = Array.from({ length: 30 }, () => ({ ...small, data: "x".repeat(200_000) }));
     await eventually("a large event is taken", async () => (await own.publish(large)).status === 202, 60_000);
   });
@@ -242,12 +238,7 @@ describe.concurrent("more clients than there may be", () => {
     await using receiver = await startReceiver();
     await using small = await startChild(testFolder(), { under: ["prlimit", "--nofile=80:80"] });
     const to = Number(new URL(small.url).port);
-    const made = await small.call("POST", "/api-keys/key_1/webhooks", {
-      url: receiver.url(),
-      events: ["*"],
-      timeoutMs: 30_000,
-    });
-    expect(made.status).toBe(201);
+    await small.subscribe(receiver.url(), { timeoutMs: 30_000 });
     const publisher = await client("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n", to);
     await publisher.heard(/\r\n\r\n/);
     // Half a body has three times the time that a head has.
@@ -261,7 +252,7 @@ describe.concurrent("more clients than there may be", () => {
     expect(receiver.requests).toHaveLength(0);
     for (const { socket } of [...crowd, publisher]) socket.destroy();
     await receiver.waitFor(1, 60_000);
-    const starved = async () => (await small.call("GET", "/api-keys/key_1/events/starved")).json.data;
+    const starved = async () => await small.event("starved");
     await eventually("it is delivered", async () => (await starved()).status === "delivered", 60_000);
     expect((await starved()).deliveries[0].attempts).toMatchObject([{ number: 1, statusCode: 200 }]);
   });

@@ -1,15 +1,11 @@
 // Heads that two servers in a row could read differently: one answer at most, no second request comes out of one.
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { describe, expect, it } from "vitest";
+import { kept } from "../support/kept.ts";
+import { startRelay } from "../support/relay.ts";
 
-let relay: TestRelay;
-let token: string;
-beforeAll(async () => {
-  relay = await startRelay();
-  token = await relay.token({ mfa: true });
-});
-afterAll(() => relay[Symbol.asyncDispose]());
+const relay = kept(await startRelay());
+const token = await relay.token({ mfa: true });
 
 /** A busy relay takes its time for the first answer; what follows on the same connection comes soon. */
 const FIRST_MS = 30_000;

@@ -1,4 +1,4 @@
-// What counts as a fresh second factor (RFC 9470), to the second.
+// A second factor counts as fresh (RFC 9470) to the second.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isSteppedUp, stepUpChallenge } from "../../core/model/token.ts";
 import { jwt } from "../../plugins/auth/jwt.ts";

@@ -18,6 +18,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeAuthority } from "../support/certificates.ts";
 import { startChild } from "../support/child-relay.ts";
+import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -53,13 +54,10 @@ describe("variables of the environment", () => {
         NODE_EXTRA_CA_CERTS: extra,
       },
     });
-    for (const receiver of [trusted, strange]) {
-      const made = await relay.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
-      expect(made.status).toBe(201);
-    }
+    for (const receiver of [trusted, strange]) await relay.subscribe(receiver.url());
     await relay.publish({ type: "a:b", keyId: "key_1", id: "one", data: 1 });
     await trusted.waitFor(1);
-    const shown = async () => (await relay.call("GET", "/api-keys/key_1/events/one")).json.data;
+    const shown = async () => await relay.event("one");
     await expect.poll(async () => (await shown()).status).toBe("failed");
     const ends = (await shown()).deliveries.map(
       (one: { attempts: { error?: string; statusCode?: number }[] }) => one.attempts[0],
@@ -99,18 +97,18 @@ describe("variables of the environment", () => {
     expect(existsSync(join(folder, "file"))).toBe(false);
     expect(existsSync(join(folder, "from-env", "keys"))).toBe(false);
     await relay.waitFor(/"level":"info"/);
-    const published = await runCommand(["publish", "a:b", "--key", "k", "--json"], {
+    const published = await runHere(["publish", "a:b", "--key", "k", "--json"], {
       cwd: folder,
       env: { RELAY_URL: url, RELAY_PUBLISH_TOKEN_FILE: env["RELAY_PUBLISH_TOKEN_FILE"] ?? "" },
     });
     expect(published, published.stderr).toMatchObject({ code: 0 });
     const { id } = JSON.parse(published.stdout) as { id: string };
-    const token = await runCommand(["token"], {
+    const token = await runHere(["token"], {
       cwd: folder,
       env: { RELAY_SIGNING_KEY_FILE: env["RELAY_SIGNING_KEY_FILE"] ?? "" },
     });
     writeFileSync(join(folder, "token"), token.stdout);
-    const shown = await runCommand(["events", "show", id, "--key", "k", "--json"], {
+    const shown = await runHere(["events", "show", id, "--key", "k", "--json"], {
       cwd: folder,
       env: { RELAY_URL: url, RELAY_TOKEN_FILE: join(folder, "token") },
     });
@@ -128,7 +126,7 @@ describe("keys", () => {
     first.kill("SIGTERM");
     await first.ended;
     const files = readdirSync(join(folder, "data")).toSorted();
-    const other = await runCommand(["start"], {
+    const other = await runHere(["start"], {
       cwd: folder,
       env: { ...env, RELAY_MASTER_KEY: Buffer.alloc(32, 9).toString("base64") },
     });
@@ -141,7 +139,7 @@ describe("keys", () => {
   });
 
   it("must be given where storage is shared: 78 naming all three, before the storage is asked for anything", async () => {
-    const refused = await runCommand(["start"], {
+    const refused = await runHere(["start"], {
       cwd: fresh(),
       env: { RELAY_REDIS_URL: "redis://127.0.0.1:1", RELAY_PORT: "0" },
     });
@@ -154,7 +152,7 @@ describe("keys", () => {
     const folder = fresh();
     mkdirSync(join(folder, "data", "keys"), { recursive: true, mode: 0o755 });
     writeFileSync(join(folder, "data", "keys", "master"), "torn-secret-text", { mode: 0o644 });
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "0" } });
+    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "0" } });
     expect(refused).toMatchObject({ code: 78, stdout: "" });
     expect(refused.stderr).toContain(join("data", "keys", "master"));
     expect(refused.stderr).not.toContain("torn-secret-text");

@@ -21,18 +21,6 @@ const LIMITS = "transformLimits: { timeoutMs: 4_000 }, retry: { attempts: 2, fir
 const start = (folder: string, config = "", more: ChildOptions = {}): Promise<ChildRelay> =>
   startChild(folder, { ...more, config: `${TRANSFORMS} ${LIMITS} ${config}` });
 
-interface Made {
-  readonly id: string;
-  readonly secret: string;
-}
-
-async function subscribe(relay: ChildRelay, url: string, transform?: string, type = "order.paid"): Promise<Made> {
-  const body = { url, events: [type], ...(transform !== undefined && { transform }) };
-  const made = await relay.call("POST", "/api-keys/key_1/webhooks", body);
-  expect(made.status, JSON.stringify(made.json)).toBe(201);
-  return made.json.data as Made;
-}
-
 const publish = (relay: ChildRelay, id: string, type = "order.paid") =>
   relay.publish({ type, keyId: "key_1", id, data: { n: id } });
 
@@ -81,8 +69,8 @@ describe("transforms, end to end", () => {
     const slack = await (async () => {
       await using relay = await start(folder);
       expect(workersOf(relay.pid)).toEqual([]);
-      const made = await subscribe(relay, receiver.url("/slack"), "slack");
-      await subscribe(relay, receiver.url("/plain"));
+      const made = await relay.subscribe(receiver.url("/slack"), { transform: "slack" });
+      await relay.subscribe(receiver.url("/plain"));
       await publish(relay, "first");
       await receiver.waitFor(2, 60_000);
       const got = receiver.requests.find(({ path }) => path === "/slack");
@@ -121,9 +109,9 @@ describe("transforms, end to end", () => {
     await using receiver = await startReceiver();
     await using relay = await start(folder);
     const hostile = ["loop", "bomb", "atOnce", "throws"];
-    for (const name of hostile) await subscribe(relay, receiver.url(`/${name}`), name);
-    await subscribe(relay, receiver.url("/slack"), "slack");
-    await subscribe(relay, receiver.url("/plain"));
+    for (const name of hostile) await relay.subscribe(receiver.url(`/${name}`), { transform: name });
+    await relay.subscribe(receiver.url("/slack"), { transform: "slack" });
+    await relay.subscribe(receiver.url("/plain"));
     for (let i = 0; i < 10; i++) expect((await publish(relay, `event_${i}`)).status).toBe(202);
     await eventually(
       "all good ones are delivered",
@@ -165,7 +153,7 @@ describe("transforms, end to end", () => {
     const folder = testFolder();
     await using receiver = await startReceiver();
     await using relay = await start(folder, 'log: { level: "info" },');
-    await subscribe(relay, receiver.url("/slack"), "slack");
+    await relay.subscribe(receiver.url("/slack"), { transform: "slack" });
     await publish(relay, "first");
     await receiver.waitFor(1, 60_000);
     const file = join(folder, "relay.config.ts");

@@ -41,8 +41,7 @@ describe("signature: { ed25519: true }", () => {
     let secret: string;
     {
       await using relay = await start();
-      const body = { url: receiver.url(), events: ["*"] };
-      secret = (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data.secret;
+      ({ secret } = await relay.subscribe(receiver.url()));
       first = await published(relay);
       expect(first).toHaveLength(1);
       expect(statSync(file("webhook")).mode & 0o777).toBe(0o600);
@@ -69,7 +68,7 @@ describe("signature: { ed25519: true }", () => {
     await using receiver = await startReceiver();
     const folder = folderOf("plain");
     await using relay = await startRelay({}, folder);
-    await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    await relay.subscribe(receiver.url());
     expect((await deliver(relay, receiver)).headers["webhook-signature"]).not.toContain("v1a");
     expect((await relay.call("GET", KEYS, { token: null })).status).toBe(404);
     expect(existsSync(join(folder, "keys", "webhook"))).toBe(false);
