@@ -6,7 +6,7 @@ import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { TEST_KEYS } from "../support/relay.ts";
+import { TEST_ENV } from "../support/relay.ts";
 
 const folder = testFolder();
 const PATIENCE = { timeout: 240_000 };
@@ -81,8 +81,10 @@ describe.each(["sqlite", "filesystem"])("one bit flips in the files of %s()", (s
     expect(sent.toSorted()).toEqual(ids.filter((_, n) => n !== 2).toSorted());
     expect(receiver.requests.filter(({ body }) => body.includes("9000"))).toEqual([]);
 
-    const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
-    const check = await runHere(["check", "--data", "--config", join(dir, "relay.config.ts")], { cwd: dir, env });
+    const check = await runHere(["check", "--data", "--config", join(dir, "relay.config.ts")], {
+      cwd: dir,
+      env: TEST_ENV,
+    });
     expect(check.code).toBe(65);
     expect(check.stderr).toContain((ids[2] as string).slice("evt_".length));
   });

@@ -100,10 +100,7 @@ describe("disabling", () => {
       await publishing;
       await relay.publish(EVENT);
       // Attempts on the wire end, and when the queue is empty nothing more can be sent.
-      await eventually("all have ended", async () => {
-        const { waiting, leased, underWay } = (await relay.call("GET", "/relay/status")).json.data.backlog;
-        return waiting + leased + underWay === 0;
-      });
+      await relay.idle();
       const list = async (status: string): Promise<readonly Listed[]> =>
         (await relay.call("GET", `${HOOKS}/${id}/deliveries?status=${status}&limit=200`)).json.data;
       const [delivered, failed] = [await list("delivered"), await list("failed")];

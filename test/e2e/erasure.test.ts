@@ -7,7 +7,7 @@ import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 import { kept } from "../support/kept.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startRelay, TEST_KEYS } from "../support/relay.ts";
+import { startRelay, TEST_ENV } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
 const page = readFileSync(new URL("../../docs/erasure.md", import.meta.url), "utf8");
@@ -126,8 +126,10 @@ describe("erasing a key", () => {
       (file) => file.isFile() && readFileSync(join(file.parentPath, file.name)).includes("Alice"),
     );
     expect(left.map(({ name }) => name)).toEqual([]);
-    const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
-    const check = await runHere(["check", "--data", "--config", `${folder}/relay.config.ts`], { cwd: folder, env });
+    const check = await runHere(["check", "--data", "--config", `${folder}/relay.config.ts`], {
+      cwd: folder,
+      env: TEST_ENV,
+    });
     expect(check.code, check.stdout + check.stderr).toBe(0);
   });
 });

@@ -20,8 +20,7 @@ async function publish(node: ChildRelay, key: string, count: number): Promise<re
 }
 
 /** How many deliveries of a subscription each node has under way. */
-const underWay = async (node: ChildRelay): Promise<number> =>
-  (await node.call("GET", "/relay/status")).json.data.backlog.underWay as number;
+const underWay = async (node: ChildRelay): Promise<number> => (await node.backlog()).underWay;
 
 describe.skipIf(missing !== undefined)(`changes over two nodes${missing === undefined ? "" : ` (${missing})`}`, () => {
   let nodes: Nodes;

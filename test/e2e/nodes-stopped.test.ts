@@ -1,7 +1,9 @@
 // A node that stands still for longer than its leases are: an operator's SIGSTOP, a machine that was suspended.
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import type { ChildRelay } from "../support/child-relay.ts";
-import { monitor } from "../support/monitor.ts";
+import type { RedisServer } from "../support/redis.ts";
 import { needs } from "../support/needs.ts";
 import { errorsBesideLateCalls, startNodes } from "../support/nodes.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -55,8 +57,8 @@ describe.skipIf(missing !== undefined)(
       await publish(a, "key_1", 20, "meanwhile");
       await a.subscribe(receiver.url("/second"), {}, "key_2");
       await eventually("the other one has done its part", async () => {
-        const { backlog } = (await a.call("GET", "/relay/status")).json.data;
-        return backlog.waiting === 0 && backlog.leased === UNDER_WAY;
+        const { waiting, leased } = await a.backlog();
+        return waiting === 0 && leased === UNDER_WAY;
       });
       // Of the leases as they were, those that are left are those of the one that stands still.
       const left = await nodes.redis.command("HVALS", `{relay}:q:l:${sub}`);
@@ -82,10 +84,7 @@ describe.skipIf(missing !== undefined)(
       expect(await late).toEqual([1]);
       const settled = (): ReadonlySet<string> => new Set(told.lines().flatMap(settledIn));
       await eventually("it has tried to write of all that it held", () => tokens.every((one) => settled().has(one)));
-      await eventually("it is at work again", async () => {
-        const { backlog } = (await b.call("GET", "/relay/status")).json.data;
-        return backlog.underWay === 0 && backlog.leased === 0 && backlog.waiting === 0;
-      });
+      await b.idle();
       expect(await known(b, "key_1")).toEqual(before);
       for (const { status, deliveries } of before) {
         expect(status).toBe("delivered");
@@ -117,3 +116,22 @@ const settledIn = (line: string): readonly string[] =>
   [...line.matchAll(/"settle" "\d+" "[^"]*" "[^"]*" "" "[^"]*" "[^"]*" "([^"]*)"/g)].map(
     ([, token]) => token as string,
   );
+
+/** Every command that a Redis is given, as it tells it. */
+interface Monitor extends Disposable {
+  /** One a command: time, who asked, and its parts in quotes. */
+  lines(): readonly string[];
+}
+
+async function monitor(server: RedisServer): Promise<Monitor> {
+  const socket = connect(server.port, "127.0.0.1");
+  let text = "";
+  socket.setEncoding("latin1").on("error", () => {});
+  socket.write("MONITOR\r\n");
+  await once(socket, "data");
+  socket.on("data", (part: string) => (text += part));
+  return {
+    lines: () => text.split("\r\n"),
+    [Symbol.dispose]: () => void socket.destroy(),
+  };
+}

@@ -12,7 +12,7 @@ import { needs } from "../support/needs.ts";
 import { startNodes, type Nodes } from "../support/nodes.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
-import { TEST_KEYS } from "../support/relay.ts";
+import { TEST_ENV } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
@@ -96,10 +96,7 @@ describe.skipIf(missing !== undefined)(`two nodes${missing === undefined ? "" : 
     const seen = receiver.requests.map(({ headers }) => String(headers["webhook-id"]));
     expect(new Set(seen)).toEqual(new Set(ids));
     expect(seen).toHaveLength(ids.length);
-    await eventually("nothing is left", async () => {
-      const { waiting, leased } = (await b.call("GET", "/relay/status")).json.data.backlog;
-      return waiting === 0 && leased === 0;
-    });
+    await b.idle();
     for (const node of [a, b]) {
       const lines = node.running.stderr() + node.running.stdout();
       expect(lines.split("\n").filter((line) => line.includes('"msg":"attempt"')).length).toBeGreaterThan(200);
@@ -190,14 +187,9 @@ export default defineRelay({ server: { port: 0 }, storage: redis({ url: "${redis
     expect(without.stderr).toMatch(/RELAY_SIGNING_KEY|signing/);
     expect(without.stderr).toMatch(/RELAY_PUBLISH_TOKEN|publish/i);
 
-    const given = {
-      RELAY_MASTER_KEY: TEST_KEYS.master,
-      RELAY_SIGNING_KEY: TEST_KEYS.signing,
-      RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
-    };
     await using nodes = await startNodes({ count: 1, urls: () => [redis.url] });
     expect(nodes.all).toHaveLength(1);
-    const other = await start({ ...given, RELAY_MASTER_KEY: Buffer.alloc(32, 9).toString("base64") });
+    const other = await start({ ...TEST_ENV, RELAY_MASTER_KEY: Buffer.alloc(32, 9).toString("base64") });
     expect(other.code).toBe(78);
     expect(other.stderr).toMatch(/master key/);
     expect(other.stderr).not.toMatch(/listening/);

@@ -111,17 +111,6 @@ describe("pipelined requests", () => {
     pipe.socket.resetAndDestroy();
     expect(await ids("key_pipe")).toEqual(names);
   });
-
-  it("end with the first that cannot be told apart from the next", async () => {
-    const smuggled = whole(event("key_smuggled", "inner"));
-    const outer = head(`Content-Length: 4\r\nTransfer-Encoding: chunked`);
-    const { socket, heard } = await client(`${outer}0\r\n\r\n${smuggled}`);
-    const text = await heard(/never/);
-    expect(text).toMatch(/^HTTP\/1\.1 400/);
-    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
-    socket.destroy();
-    expect(await ids("key_smuggled")).toEqual([]);
-  });
 });
 
 describe("clients that take their time", () => {

@@ -6,7 +6,7 @@ import { request } from "undici";
 import { describe, expect, it } from "vitest";
 import { startCommand, type Running } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
-import { TEST_KEYS } from "../support/relay.ts";
+import { TEST_ENV, TEST_KEYS } from "../support/relay.ts";
 import { eventually } from "../support/until.ts";
 
 const SHUTDOWN_MS = 9_000;
@@ -42,11 +42,7 @@ export default defineRelay({ server: { port: 0, shutdownMs: ${SHUTDOWN_MS} }, li
   const running = startCommand(["start", "--config", file], {
     cwd: folder,
     under: ["sh", "-c", `exec "$@" 2>${fifo}`, "sh"],
-    env: {
-      RELAY_MASTER_KEY: TEST_KEYS.master,
-      RELAY_SIGNING_KEY: TEST_KEYS.signing,
-      RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
-    },
+    env: TEST_ENV,
   });
   let log = "";
   const address = /listening at (http[^\s"]+)"/;

@@ -22,7 +22,7 @@ import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { TEST_KEYS } from "../support/relay.ts";
+import { TEST_ENV, TEST_KEYS } from "../support/relay.ts";
 
 const base = testFolder();
 const fresh = (): string => mkdtempSync(join(base, "case-"));
@@ -76,18 +76,13 @@ describe("variables of the environment", () => {
       join(folder, "relay.config.ts"),
       `export default { server: { port: 1, host: "192.0.2.1" }, dataDir: "./file", log: { level: "silent" } };`,
     );
-    const secrets = {
-      RELAY_MASTER_KEY: TEST_KEYS.master,
-      RELAY_SIGNING_KEY: TEST_KEYS.signing,
-      RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
-    };
     const env: Record<string, string> = {
       RELAY_HOST: "127.0.0.1",
       RELAY_PORT: "2",
       RELAY_DATA_DIR: "./from-env",
       RELAY_LOG_LEVEL: "info",
     };
-    for (const [name, value] of Object.entries(secrets)) {
+    for (const [name, value] of Object.entries(TEST_ENV)) {
       env[`${name}_FILE`] = join(folder, name);
       writeFileSync(join(folder, name), `${value}\n`);
     }
@@ -113,7 +108,7 @@ describe("variables of the environment", () => {
       env: { RELAY_URL: url, RELAY_TOKEN_FILE: join(folder, "token") },
     });
     expect(shown, shown.stderr).toMatchObject({ code: 0, stderr: "" });
-    for (const secret of Object.values(secrets)) expect(relay.stderr() + relay.stdout()).not.toContain(secret);
+    for (const secret of Object.values(TEST_ENV)) expect(relay.stderr() + relay.stdout()).not.toContain(secret);
   });
 });
 

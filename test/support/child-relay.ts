@@ -6,7 +6,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { testAuthority } from "./certificates.ts";
 import { startCommand, type Running } from "./command.ts";
-import { shortcuts, TEST_KEYS, type Shortcuts } from "./relay.ts";
+import { shortcuts, TEST_ENV, TEST_KEYS, type Shortcuts } from "./relay.ts";
 
 export interface ChildRelay extends AsyncDisposable, Shortcuts {
   readonly url: string;
@@ -54,9 +54,7 @@ export default defineRelay({
     cwd: folder,
     under: options.under,
     env: {
-      RELAY_MASTER_KEY: TEST_KEYS.master,
-      RELAY_SIGNING_KEY: TEST_KEYS.signing,
-      RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
+      ...TEST_ENV,
       // One thread for files, so that a fault injected at the nth call hits the nth call.
       UV_THREADPOOL_SIZE: "1",
       ...options.env,

@@ -14,6 +14,7 @@ import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { pages } from "../../dashboard/pages.ts";
 import { testAuthority } from "./certificates.ts";
 import { quickAccounts } from "./quick-accounts.ts";
+import { eventually } from "./until.ts";
 
 export interface Answered {
   readonly status: number;
@@ -28,6 +29,10 @@ export interface Shortcuts {
   subscribe(url: string, more?: object, keyId?: string): Promise<{ readonly id: string; readonly secret: string }>;
   /** Returns an event as the API shows it, or undefined where there is none. */
   event(id: string, keyId?: string): Promise<ReturnType<typeof JSON.parse>>;
+  /** Counts its deliveries, and those of its nodes. */
+  backlog(): Promise<Record<"waiting" | "leased" | "underWay", number>>;
+  /** Resolves once nothing waits, is leased or under way. */
+  idle(): Promise<void>;
 }
 
 export interface TestRelay extends AsyncDisposable, Shortcuts {
@@ -56,11 +61,24 @@ export interface CallOptions {
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publish-token-of-the-tests" };
+/** The same as variables of a process. */
+export const TEST_ENV = {
+  RELAY_MASTER_KEY: TEST_KEYS.master,
+  RELAY_SIGNING_KEY: TEST_KEYS.signing,
+  RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
+};
 
 type Call = (method: string, path: string, body?: object) => Promise<Pick<Answered, "status" | "json">>;
 
 /** Returns what tests ask most often of a relay that is called in this way. */
 export const shortcuts = (call: Call): Shortcuts => ({
+  backlog: async () => (await call("GET", "/relay/status")).json.data.backlog,
+  idle() {
+    return eventually("it is idle", async () => {
+      const { waiting, leased, underWay } = await this.backlog();
+      return waiting + leased + underWay === 0;
+    });
+  },
   async subscribe(url, more = {}, keyId = "key_1") {
     const { status, json } = await call("POST", `/api-keys/${keyId}/webhooks`, { url, events: ["*"], ...more });
     if (status !== 201) throw new Error(`no subscription: ${status} ${JSON.stringify(json)}`);
