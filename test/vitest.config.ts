@@ -25,8 +25,8 @@ export default defineConfig({
     // loading it for each file took a fifth of all the time.
     isolate: false,
     env: { TMPDIR: quickFolder() },
-    // Tests start relays and servers of their own and wait for them, a quarter of the time: four keep two cores busy.
-    maxWorkers: 4,
+    // Tests start relays and servers of their own and wait for them, more than half of the time: five keep two cores busy.
+    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
     testTimeout: 180_000,
