@@ -6,14 +6,14 @@ import { simDisk, type SimDisk } from "./disk.ts";
 import { checkEnded, matches } from "./ended.ts";
 import { HELD, SUBSCRIPTION, DUE } from "../../core/model/schema.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
-import type { FolderDisk, SimFolder } from "./folder-disk.ts";
+import { openSimFolder, type FolderDisk, type SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
 import { DAMAGED } from "../../core/model/kind.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
-import type { SimRedis } from "./redis-server.ts";
+import { openSimRedis, type SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
 import { Violation } from "./violation.ts";
 import { simTransforms } from "./transforms.ts";
@@ -43,8 +43,16 @@ const REST_MS = 6 * 3_600_000;
 export type SimKind = "single" | "filesystem" | "several" | "redis";
 /** The real parts of a simulated world, by kind. */
 export interface SimReal {
-  readonly redis?: SimRedis;
-  readonly folder?: SimFolder;
+  readonly redis?: SimRedis | undefined;
+  readonly folder?: SimFolder | undefined;
+}
+
+export async function openReal(kind: SimKind): Promise<SimReal & AsyncDisposable> {
+  await using opened = new AsyncDisposableStack();
+  const redis = kind === "redis" ? opened.use(await openSimRedis()) : undefined;
+  const folder = kind === "filesystem" ? opened.use(await openSimFolder()) : undefined;
+  const all = opened.move();
+  return { redis, folder, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /**

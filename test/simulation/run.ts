@@ -1,9 +1,7 @@
 // `npm run simulate -- --storage single|filesystem|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
 // after the other; ends with 1 when a promise was broken. `--story` tells what happened in each that fails.
 import { parseArgs } from "node:util";
-import { openSimFolder } from "./folder-disk.ts";
-import { openSimRedis } from "./redis-server.ts";
-import { simulate, type SimKind } from "./run-seed.ts";
+import { openReal, simulate, type SimKind } from "./run-seed.ts";
 import { Violation } from "./violation.ts";
 
 const KINDS: readonly SimKind[] = ["single", "filesystem", "several", "redis"];
@@ -42,13 +40,12 @@ if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
 
 // Nothing that it started outlives it.
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(143));
-const redis = kind === "redis" ? await openSimRedis() : undefined;
-const folder = kind === "filesystem" ? await openSimFolder() : undefined;
+const real = await openReal(kind);
 const began = performance.now();
 const total = { requests: 0, accepted: 0, broken: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
-    const { requests, accepted } = await simulate(seed, kind, values.story, { redis, folder });
+    const { requests, accepted } = await simulate(seed, kind, values.story, real);
     total.requests += requests;
     total.accepted += accepted;
   } catch (error) {
@@ -62,6 +59,5 @@ const seconds = ((performance.now() - began) / 1_000).toFixed(1);
 process.stdout.write(
   `${kind}: seeds ${from} to ${from + count - 1} in ${seconds} s: ${total.requests} requests, ${total.accepted} events, ${total.broken} broken promises\n`,
 );
-await redis?.[Symbol.asyncDispose]();
-await folder?.[Symbol.asyncDispose]();
+await real[Symbol.asyncDispose]();
 process.exit(total.broken === 0 ? 0 : 1);
