@@ -12,7 +12,7 @@ const event = (id: string, type = "a:b") => ({ type, keyId: "key_1", id, data: 1
 const attempts = async (relay: ChildRelay, id: string): Promise<number> =>
   (await relay.event(id)).deliveries[0].attempts.length as number;
 
-describe.concurrent("a relay with a wrong clock", () => {
+describe.concurrent("a relay", () => {
   it("whose clock is set delivers, retries, answers and stops in its usual time", async ({ skip, expect }) => {
     skip(noFaketime !== undefined, noFaketime);
     const clock = settableClock(folderOf("steps"));
@@ -52,7 +52,7 @@ describe.concurrent("a relay with a wrong clock", () => {
   });
 
   it.for(["+1d", "+1h", "+90s"])(
-    "%s, which is killed and starts with the right one, sends what it had accepted at once",
+    "whose clock was %s, killed and started with the right one, sends what it had accepted at once",
     async (ahead, { skip, expect }) => {
       skip(noFaketime !== undefined, noFaketime);
       const clock = settableClock(folderOf(ahead));
