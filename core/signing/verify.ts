@@ -1,7 +1,11 @@
 /** `relaybox/verify` checks a delivery for its receiver. It uses node:crypto alone. */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 
-type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+type Value = string | readonly string[] | undefined;
+/** Headers as `node:http`, Fetch, a `Map` or any other carrier hands them out. Names are in any case. */
+type Headers = Iterable<readonly [name: string, value: Value]> | Readonly<Record<string, Value>>;
+/** The raw, unparsed body: bytes, or their text. */
+type Body = ArrayBufferView | ArrayBuffer | string;
 
 /** How far a `webhook-timestamp` may be from now, in seconds. */
 export const TOLERANCE_SECONDS = 300;
@@ -14,13 +18,11 @@ function keyOf(secret: string): Buffer | undefined {
 
 /**
  * Checks the hex HMAC-SHA256 signature of the raw body, during a rotation also that of the previous secret.
- * @param body the raw, unparsed bytes
- * @param headers names in any case: node:http gives them in lower case, other carriers as they were sent
  * @param secret the whole `whsec_…` text; by an empty one nothing is right
  */
-export function verifyHex(body: Uint8Array, headers: Headers, secret: string): boolean {
+export function verifyHex(body: Body, headers: Headers, secret: string): boolean {
   if (keyOf(secret) === undefined) return false;
-  const expected = createHmac("sha256", secret).update(body).digest("hex");
+  const expected = createHmac("sha256", secret).update(bytesOf(body)).digest("hex");
   return ["x-relay-webhook-signature", "x-relay-webhook-signature-previous"].some((name) =>
     same(one(headers, name), expected),
   );
@@ -31,11 +33,11 @@ export function verifyHex(body: Uint8Array, headers: Headers, secret: string): b
  * @param secret by an empty one nothing is right
  * @param now epoch ms, for tests
  */
-export function verifyStandard(body: Uint8Array, headers: Headers, secret: string, now = Date.now()): boolean {
+export function verifyStandard(body: Body, headers: Headers, secret: string, now = Date.now()): boolean {
   const prefix = signedPrefix(headers, now);
   const key = keyOf(secret);
   if (prefix === undefined || key === undefined) return false;
-  const expected = `v1,${createHmac("sha256", key).update(prefix).update(body).digest("base64")}`;
+  const expected = `v1,${createHmac("sha256", key).update(prefix).update(bytesOf(body)).digest("base64")}`;
   return one(headers, "webhook-signature")
     .split(" ")
     .map((candidate) => same(candidate, expected))
@@ -48,14 +50,14 @@ export function verifyStandard(body: Uint8Array, headers: Headers, secret: strin
  * @param now epoch ms, for tests
  */
 export function verifyEd25519(
-  body: Uint8Array,
+  body: Body,
   headers: Headers,
   keys: string | readonly string[],
   now = Date.now(),
 ): boolean {
   const prefix = signedPrefix(headers, now);
   if (prefix === undefined) return false;
-  const signed = Buffer.concat([Buffer.from(prefix), body]);
+  const signed = Buffer.concat([Buffer.from(prefix), bytesOf(body)]);
   const signatures = one(headers, "webhook-signature")
     .split(" ")
     .filter((text) => text.startsWith("v1a,"))
@@ -83,9 +85,15 @@ function signedPrefix(headers: Headers, now: number): string | undefined {
 
 /** @param name in lower case */
 function one(headers: Headers, name: string): string {
-  const value = headers[name] ?? headers[Object.keys(headers).find((key) => key.toLowerCase() === name) ?? name];
+  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
+  const [, value] = pairs.find(([key, held]) => held !== undefined && key.toLowerCase() === name) ?? [];
   return typeof value === "string" ? value : (value?.[0] ?? "");
 }
+
+const bytesOf = (body: Body): Uint8Array =>
+  ArrayBuffer.isView(body)
+    ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+    : Buffer.from(body as ArrayBuffer);
 
 /** Compares hashes, because `timingSafeEqual` throws on different lengths. */
 const same = (a: string, b: string): boolean =>

@@ -84,10 +84,18 @@ function forge(headers: Record<string, string>): void {
   const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${BODY}`;
   headers["webhook-signature"] = `v1,${createHmac("sha256", "").update(signed).digest("base64")} v1,`;
 }
+/** Writes the names as some carriers do. */
+function capitalise(headers: Record<string, string>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    delete headers[name];
+    headers[name.replaceAll(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase())] = value;
+  }
+}
 const CASES: readonly Case[] = [
   { name: "signed by its secret", good: true, signedBy: [secret], held: secret },
   { name: "during a rotation, to a receiver with the new secret", good: true, signedBy: [secret, older], held: secret },
   { name: "during a rotation, to a receiver with the old secret", good: true, signedBy: [secret, older], held: older },
+  { name: "with its headers' names as they were sent", good: true, signedBy: [secret], held: secret, change: capitalise },
   { name: "signed a minute ago", good: true, signedBy: [secret], held: secret, age: 60 },
   { name: "signed by other secrets", good: false, signedBy: [secret, older], held: other },
   { name: "with another body", good: false, signedBy: [secret], held: secret, body: '{"n":2}' },

@@ -40,6 +40,25 @@ describe("signed headers", () => {
     );
   });
 
+  it.each<[string, (sent: Record<string, string>) => Parameters<typeof verifyHex>[1]]>([
+    ["an object with names in lower case", (sent) => Object.fromEntries(new Headers(sent))],
+    ["an object with names as they were sent", (sent) => sent],
+    ["Fetch's Headers", (sent) => new Headers(sent)],
+    ["a Map", (sent) => new Map(Object.entries(sent))],
+    ["a list of pairs", (sent) => Object.entries(sent)],
+    ["lists of values", (sent) => Object.fromEntries(Object.entries(sent).map(([name, value]) => [name, [value]]))],
+  ])("are found in %s, for a body of any kind", (_carrier, carried) => {
+    const secret = newSecret();
+    const text = '{"name":"José"}';
+    const bytes = new TextEncoder().encode(text);
+    const headers = carried(signedHeaders({ ...event, body: bytes }, [signingKey(secret)], Date.now()));
+    for (const body of [bytes, Buffer.from(bytes), bytes.buffer, new DataView(bytes.buffer), text]) {
+      expect([verifyStandard(body, headers, secret), verifyHex(body, headers, secret)]).toEqual([true, true]);
+    }
+    for (const body of ["{}", new ArrayBuffer(2)])
+      expect([verifyStandard(body, headers, secret), verifyHex(body, headers, secret)]).toEqual([false, false]);
+  });
+
   it("carry the hex HMAC-SHA256 of the raw body under the whole secret text", () => {
     const secret = newSecret();
     const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 0);

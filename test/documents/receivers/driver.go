@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 )
@@ -12,10 +13,10 @@ func main() {
 		body, _ := os.ReadFile(folder + "/body")
 		text, _ := os.ReadFile(folder + "/headers")
 		secret, _ := os.ReadFile(folder + "/secret")
-		headers := map[string]string{}
+		headers := http.Header{}
 		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 			name, value, _ := strings.Cut(line, ": ")
-			headers[name] = value
+			headers.Set(name, value)
 		}
 		fmt.Println(Verify(body, headers, string(secret)))
 	}

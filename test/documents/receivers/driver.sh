@@ -2,7 +2,7 @@
 . ./verify.sh
 
 for folder in "$@"; do
-  header() { sed -n "s/^$1: //p" "$folder/headers"; }
+  header() { sed -n "s/^$1: //Ip" "$folder/headers"; }
   if verify "$folder/body" "$(header webhook-id)" "$(header webhook-timestamp)" "$(header webhook-signature)" "$(cat "$folder/secret")"; then
     echo true
   else
