@@ -1,5 +1,4 @@
 /** `relay dev`: a relay, a receiver and a subscription for a developer's desk, with an event for each saved JSON file. */
-import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -10,6 +9,7 @@ import { savedFiles, type SavedFile } from "../local/saved-files.ts";
 import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { decoded } from "../support/inputs.ts";
 import { networkReason, withDeadline } from "../support/network.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { stopAsked } from "../support/signals.ts";
@@ -82,9 +82,7 @@ function greet({ relayUrl, secret, tokenFile }: Desk, folder: string, { say, cwd
 /** A file that cannot be published is named, and the next one awaited. */
 async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvironment): Promise<void> {
   try {
-    if (!isUtf8(bytes)) throw new Error("it is not UTF-8");
-    const text = new TextDecoder().decode(bytes);
-    const { id, deliveries } = await desk.publish(publicationOf(name, text, DEV_KEY));
+    const { id, deliveries } = await desk.publish(publicationOf(name, decoded("it", bytes), DEV_KEY));
     const many = deliveries === 1 ? "1 delivery" : `${deliveries} deliveries`;
     say(`relay: published ${printable(name)} as ${printable(id)}, ${many}`);
   } catch (error) {

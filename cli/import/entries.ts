@@ -21,14 +21,13 @@ interface FileEntries {
 
 /** @throws ExitError 65 for a text that has no entry at all */
 export function readEntries(text: string): FileEntries {
-  const content = text.replace(/^\uFEFF/, "");
-  const whole = jsonIn(content);
+  const whole = jsonIn(text);
   const list = whole === undefined ? undefined : listOf(whole);
   if (list !== undefined) {
     const entries = list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
     return { entries, more: saysMore(whole) };
   }
-  const entries = content
+  const entries = text
     .split(/\r?\n/)
     .map((line, i) => ({ line, place: `line ${i + 1}` }))
     .filter(({ line }) => line.trim() !== "")

@@ -1,6 +1,7 @@
 /** Reads and writes what a command line names: files, stdin, JSON, and secrets in a file or the environment. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { utf8Text } from "../../core/lib/utf8.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
@@ -11,7 +12,7 @@ const MIB = 1_048_576;
 export async function readArgument(file: string, mostMiB: number, { cwd, stdin }: CliEnvironment): Promise<string> {
   try {
     const input = file === "-" ? stdin : createReadStream(resolve(cwd, file));
-    return (await readWhole(input, mostMiB, "the file")).toString("utf8");
+    return decoded("the file", await readWhole(input, mostMiB, "the file"));
   } catch (error) {
     throw error instanceof ExitError ? error : unreadable("the file", error, file);
   }
@@ -29,13 +30,20 @@ export async function readWhole(input: AsyncIterable<Buffer>, mostMiB: number, w
   return Buffer.concat(parts);
 }
 
-/** The bytes of a file that an option names. @throws ExitError 64 */
-export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEnvironment, "cwd">): Buffer {
+/** The text of a file that an option names. @throws ExitError 64 */
+export function readOptionFile(
+  option: string,
+  file: string,
+  { cwd }: Pick<CliEnvironment, "cwd">,
+  named = file,
+): string {
+  let bytes: Buffer;
   try {
-    return readFileSync(resolve(cwd, file));
+    bytes = readFileSync(resolve(cwd, file));
   } catch (error) {
-    throw unreadable(`--${option} names a file that`, error, file);
+    throw unreadable(`--${option} names a file that`, error, named);
   }
+  return decoded(`--${option}`, bytes);
 }
 
 /**
@@ -44,7 +52,7 @@ export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEn
  * @throws ExitError 64
  */
 export async function readSecretText(option: string, from: string, io: CliEnvironment): Promise<string> {
-  if (from === "-") return (await readWhole(io.stdin, 1, `--${option}`)).toString("utf8");
+  if (from === "-") return decoded(`--${option}`, await readWhole(io.stdin, 1, `--${option}`));
   if (from.startsWith("env:")) {
     const value = io.env[from.slice("env:".length)];
     if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
@@ -52,11 +60,7 @@ export async function readSecretText(option: string, from: string, io: CliEnviro
   }
   if (!from.startsWith("@"))
     throw usage(`--${option} takes @file, - for stdin, or env:NAME: others can read the arguments of a command`);
-  try {
-    return readFileSync(resolve(io.cwd, from.slice(1)), "utf8");
-  } catch (error) {
-    throw unreadable(`--${option} names a file that`, error);
-  }
+  return readOptionFile(option, from.slice(1), io, "");
 }
 
 /** Far more than the relay takes of one event. */
@@ -64,14 +68,14 @@ const JSON_MIB = 16;
 
 /** Returns JSON given as itself, `@file` or `-`, without the white space around it. @throws ExitError 64 when it is not JSON */
 export async function readJsonOption(option: string, given: string, io: CliEnvironment): Promise<string> {
-  const text = given === "-" ? decoded(option, await readWhole(io.stdin, JSON_MIB, `--${option}`)) : given;
+  const text = given === "-" ? decoded(`--${option}`, await readWhole(io.stdin, JSON_MIB, `--${option}`)) : given;
   if (given === "-" || given.startsWith("@")) return jsonOption(option, text, io);
   return jsonOption(option, text, io, " (a text needs quotes: '\"paid\"')");
 }
 
 /** The same without stdin. */
 export function jsonOption(option: string, given: string, io: CliEnvironment, hint = ""): string {
-  const text = given.startsWith("@") ? decoded(option, readOptionFile(option, given.slice(1), io)) : given;
+  const text = given.startsWith("@") ? readOptionFile(option, given.slice(1), io) : given;
   try {
     JSON.parse(text);
     return text.trim();
@@ -80,12 +84,12 @@ export function jsonOption(option: string, given: string, io: CliEnvironment, hi
   }
 }
 
-/** Leaves out a byte order mark. Bytes of another encoding would otherwise become replacement characters. */
-function decoded(option: string, bytes: Buffer): string {
+/** @param what names it in the error. @throws ExitError 64 for bytes that are not UTF-8 */
+export function decoded(what: string, bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return utf8Text(bytes);
   } catch {
-    throw usage(`--${option} is not UTF-8: save it in that encoding`);
+    throw usage(`${what} is not UTF-8: save it in that encoding`);
   }
 }
 
@@ -103,9 +107,9 @@ export const objectOf = (value: unknown): Readonly<Record<string, unknown>> | un
     ? (value as Readonly<Record<string, unknown>>)
     : undefined;
 
-export function unreadable(what: string, error: unknown, file?: string): ExitError {
+export function unreadable(what: string, error: unknown, file = ""): ExitError {
   const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-  return usage(`${what} cannot be read (${code})${file === undefined ? "" : `: ${file}`}`);
+  return usage(`${what} cannot be read (${code})${file === "" ? "" : `: ${file}`}`);
 }
 
 /** Writes a file that is not there yet, or replaces it by `--force`. @throws ExitError 1 */

@@ -117,5 +117,4 @@ const linesOf = (file: string, cwd: string): readonly string[] =>
     .split(/\r?\n/)
     .filter((line) => line.trim() !== "");
 
-const textOf = (option: string, file: string, cwd: string): string =>
-  readOptionFile(option, file, { cwd }).toString("utf8");
+const textOf = (option: string, file: string, cwd: string): string => readOptionFile(option, file, { cwd });

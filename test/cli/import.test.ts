@@ -50,7 +50,8 @@ describe("an import", () => {
       { id: "sub_off", url: hook, events: ["a:c"], status: "disabled", disabledReason: "endpoint_gone" },
       { id: "sub_plain", url: receiver.url("/plain"), events: ["*"], status: "active", ...options },
     ];
-    const name = stage.write("moved.json", JSON.stringify({ data: from }));
+    // Editors on Windows begin a file with a mark.
+    const name = stage.write("moved.json", `\ufeff${JSON.stringify({ data: from })}`);
     const dry = await run(`import ${name} --key key_moved --dry-run`);
     expect(dry).toMatchObject({ code: 0, stderr: "relay: 3 would create\n" });
     expect(dry.stdout).toContain(`would create  item 1  ${hook}\n`);

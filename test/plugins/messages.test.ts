@@ -86,6 +86,17 @@ describe("messages", () => {
     expect(told[0]?.body).toContain('"data":{"n":1.0,"big":12345678901234567890}}');
   });
 
+  it("are read without a byte order mark, by map too", async () => {
+    const { send, told } = started();
+    const fates = await send(`\u{feff}${event({ data: "a" })}`, Buffer.from(`\u{feff}[${event({ data: "b" })}]`));
+    expect([fates, told.map(({ body }) => body.slice(-4))]).toEqual([
+      [{ kind: "stored" }, { kind: "stored" }],
+      ['"a"}', '"b"}'],
+    ]);
+    const mapped = started({ map: (message) => ({ ...paid(), dataText: message.text, data: undefined }) });
+    expect(await mapped.send('\u{feff}{"n":1}')).toEqual([{ kind: "stored" }]);
+  });
+
   it("that can never be stored are set aside with the reason, and those around them are stored", async () => {
     const { send, told, metrics } = started();
     const long = event({ data: "x".repeat(300_000) });

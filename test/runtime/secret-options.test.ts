@@ -58,6 +58,15 @@ describe("a secret option", () => {
     expect(() => secret("e")).toThrow("the source plug-in orders needs the option e");
   });
 
+  it("is the text of a file without a byte order mark, and no file of another encoding", () => {
+    writeFileSync(join(folder, "marked"), "\u{feff}s3cret-from-a-file\r\n");
+    writeFileSync(join(folder, "utf16"), Buffer.from("\u{feff}s3cret-from-a-file", "utf16le"));
+    const of = (file: string): string =>
+      new SecretOptions({ env: {}, configDir: folder }).of(plugin({ a: secretFrom({ file }) }))("a");
+    expect(of("marked")).toBe("s3cret-from-a-file");
+    expect(() => of("utf16")).toThrow("utf16: the file cannot be read (ERR_ENCODING_INVALID_ENCODED_DATA)");
+  });
+
   it("that cannot be read is a problem of the config, beside all others, with its place and never a value", () => {
     const env = { BOTH: "the-value-of-both", BOTH_FILE: "x", EMPTY: " " };
     const secrets = {

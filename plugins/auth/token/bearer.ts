@@ -1,4 +1,5 @@
 /** Reads the frame of a bearer token: where it stands, and what its header may hold before the signature is checked. */
+import { utf8Text } from "../../../core/lib/utf8.ts";
 import { bearerToken } from "../../../core/model/token.ts";
 
 /** Longest token that is read, in bytes. */
@@ -38,12 +39,10 @@ export function isTyp(header: TokenHeader, wanted: string): boolean {
   return header.typ !== undefined && bare(header.typ) === bare(wanted);
 }
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
 /** Returns the JSON object in the bytes; undefined when they are anything else. */
 export function jsonObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(utf8.decode(bytes));
+    const value: unknown = JSON.parse(utf8Text(bytes));
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : undefined;

@@ -1,6 +1,7 @@
 /** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { elements, skipSpace } from "../../../core/lib/json.ts";
+import { bodyText, mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 import type { Publication } from "../../../core/ports/source.ts";
@@ -20,9 +21,6 @@ const FORMATS: ReadonlyMap<string, Format> = new Map([
   ["application/x-ndjson", "ndjson"],
 ]);
 
-// Fatal: bytes that are not UTF-8 are refused, never replaced. A byte order mark stays, so that the JSON is invalid.
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
 /**
  * @param caller the publisher: bodies under way are shared out over callers
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE or INVALID_JSON, in this order
@@ -35,12 +33,7 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
       headers: { "Accept-Encoding": "identity" },
     });
   const bytes = await request.body(MAX_BATCH_BYTES, caller);
-  let text: string;
-  try {
-    text = decoder.decode(bytes);
-  } catch {
-    throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
-  }
+  const text = bodyText(bytes);
   if (format === "ndjson") return { format, bytes, publications: lines(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
     return { format, bytes, publications: [{ text, path: "" }], batch: false };
@@ -50,10 +43,8 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
 
 /** Reads a media type that is spelled in another way, or has parameters. */
 function formatOf(contentType: string): Format {
-  const [type = "", ...parameters] = contentType.split(";");
-  const format = FORMATS.get(type.trim().toLowerCase());
-  const utf8 = parameters.every((one) => !/^\s*charset\s*=/i.test(one) || /=\s*"?utf-?8"?\s*$/i.test(one));
-  if (format !== undefined && utf8) return format;
+  const format = FORMATS.get(mediaType(contentType) ?? "");
+  if (format !== undefined) return format;
   throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send application/json or application/x-ndjson in UTF-8.", {
     headers: { Accept: [...FORMATS.keys()].join(", ") },
   });

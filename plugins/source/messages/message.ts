@@ -1,7 +1,8 @@
 /** A message, as all message sources share it: as a connector hands it in, and as `map` reads it. */
 import { hash } from "node:crypto";
+import { unmarked } from "../../../core/lib/utf8.ts";
+import { bodyText } from "../../../core/model/json-body.ts";
 import { isEventId } from "../../../core/model/names.ts";
-import { Problem } from "../../../core/model/problem.ts";
 
 /** A message as a connector got it from upstream. */
 export interface RawMessage {
@@ -88,17 +89,6 @@ export function derivedId(place: string, at?: number): string {
   return isEventId(plain) ? plain : `h-${hash("sha256", plain, "hex").slice(0, 40)}`;
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/**
- * Reads the bytes of a payload as text. What is no text is refused: a signed body must be what was published.
- * @throws Problem INVALID_JSON for bytes that are not UTF-8
- */
-export function payloadText(payload: Uint8Array | string): string {
-  if (typeof payload === "string") return payload;
-  try {
-    return decoder.decode(payload);
-  } catch {
-    throw new Problem("INVALID_JSON", "The payload is not valid UTF-8.");
-  }
-}
+/** @throws Problem INVALID_JSON for bytes that are not UTF-8 */
+export const payloadText = (payload: Uint8Array | string): string =>
+  typeof payload === "string" ? unmarked(payload) : bodyText(payload, "payload");

@@ -1,6 +1,7 @@
 /** Publishes one spool file, batch by batch, and reports what was stored, what was refused and why. */
 import { hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
+import { utf8Text } from "../../../core/lib/utf8.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
@@ -115,8 +116,6 @@ type SpoolBatch = readonly SpoolLine[];
 
 const CHUNK = 256 * 1024;
 const NEWLINE = 10;
-const BYTE_ORDER_MARK = "\u{feff}";
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the file.
@@ -146,9 +145,7 @@ function read(number: number, raw: Buffer): SpoolLine {
     return { number, text: "", problem: `is larger than ${MAX_EVENT_BYTES} bytes` };
   }
   try {
-    const text = decoder.decode(raw);
-    // Editors put the mark in front of a file; inside of one it is not valid JSON.
-    return { number, text: number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text };
+    return { number, text: utf8Text(raw) };
   } catch {
     return { number, text: "", problem: "is not valid UTF-8" };
   }
