@@ -3,6 +3,7 @@
  * the answer of an API with the list in it) or NDJSON (one object a line). No message repeats what the file says, because it
  * holds secrets.
  */
+import { lines } from "../../core/lib/json.ts";
 import { EX_DATAERR, ExitError } from "../support/exit.ts";
 import { jsonIn, objectOf } from "../support/inputs.ts";
 
@@ -27,11 +28,10 @@ export function readEntries(text: string): FileEntries {
     const entries = list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
     return { entries, more: saysMore(whole) };
   }
-  const entries = text
-    .split(/\r?\n/)
-    .map((line, i) => ({ line, place: `line ${i + 1}` }))
-    .filter(({ line }) => line.trim() !== "")
-    .map(({ line, place }) => ({ place, fields: objectOf(jsonIn(line)) }));
+  const entries = Array.from(lines(text), (line) => ({
+    place: `line ${line.number}`,
+    fields: objectOf(jsonIn(line.text)),
+  }));
   if (entries.length > 0 && entries.every(({ fields }) => fields === undefined))
     throw new ExitError(EX_DATAERR, "the file is neither a JSON list nor NDJSON: one JSON object a line");
   return { entries, more: false };

@@ -87,8 +87,16 @@ describe("POST /events", () => {
       const reply = await made.post(body, { "Content-Type": "application/x-ndjson; charset=UTF-8" });
       expect(dataOf(reply)).toHaveLength(1);
     }
-    const gap = made.post(`${event}\n\n${event}`, { "Content-Type": "application/x-ndjson" });
-    expect(await refusal(gap)).toMatchObject({ code: "INVALID_JSON", paths: ["[1]"] });
+  });
+
+  it("leaves out lines of NDJSON that are empty, and names an event by its place among the events", async () => {
+    const made = await bench();
+    const type = { "Content-Type": "application/x-ndjson" };
+    expect(dataOf(await made.post(`\n${event}\n\n \r\n${event}\r\n`, type))).toHaveLength(2);
+    const bad = made.post(`${event}\n\n\n{"type":"?"}`, type);
+    expect((await refusal(bad)).paths).toEqual(["[1].type", "[1].keyId", "[1].data"]);
+    // Files that were put together, each with a mark of its own.
+    expect(dataOf(await made.post(`\u{feff}${event}\n\u{feff}${event}`, type))).toHaveLength(2);
   });
 
   it("names what is wrong by its place in the batch", async () => {
@@ -161,7 +169,7 @@ describe("POST /events", () => {
     const ndjson = made.post(lines, { "Content-Type": "application/x-ndjson" });
     expect((await refusal(ndjson)).code).toBe("PAYLOAD_TOO_LARGE");
     const empty = made.post("\n".repeat(1_000_000), { "Content-Type": "application/x-ndjson" });
-    expect((await refusal(empty)).code).toBe("INVALID_JSON");
+    expect((await refusal(empty)).code).toBe("VALIDATION_FAILED");
   });
 
   it("refuses other content types and every encoding", async () => {

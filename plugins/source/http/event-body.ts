@@ -1,6 +1,6 @@
 /** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { elements, skipSpace } from "../../../core/lib/json.ts";
+import { elements, lines, skipSpace } from "../../../core/lib/json.ts";
 import { bodyText, mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
@@ -34,7 +34,7 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
     });
   const bytes = await request.body(MAX_BATCH_BYTES, caller);
   const text = bodyText(bytes);
-  if (format === "ndjson") return { format, bytes, publications: lines(text), batch: true };
+  if (format === "ndjson") return { format, bytes, publications: events(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
     return { format, bytes, publications: [{ text, path: "" }], batch: false };
   }
@@ -57,31 +57,13 @@ function items(text: string): readonly Publication[] {
   return spans.map(({ start, end }, i) => ({ text: text.slice(start, end), path: `[${i}]` }));
 }
 
-/** Empty lines may end the body; one between events is not an event. */
-function lines(text: string): readonly Publication[] {
+function events(text: string): readonly Publication[] {
   const found: Publication[] = [];
-  let filled = 0;
-  for (let start = 0; start < text.length;) {
-    const newline = text.indexOf("\n", start);
-    const end = newline < 0 ? text.length : newline;
-    found.push({ text: text.slice(start, end), path: `[${found.length}]` });
-    if (!isBlank(text, start, end)) filled = found.length;
-    refuseMany(filled);
-    // A body of empty lines alone must not become a list of millions.
-    if (found.length - filled > MAX_BATCH_EVENTS)
-      throw new Problem("INVALID_JSON", "The body has too many empty lines.");
-    start = end + 1;
+  for (const line of lines(text)) {
+    found.push({ text: line.text, path: `[${found.length}]` });
+    refuseMany(found.length);
   }
-  return found.slice(0, filled);
-}
-
-/** Reads one line alone: a body of nothing but empty lines must not be read again for each of them. */
-function isBlank(text: string, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) {
-    const code = text.charCodeAt(i);
-    if (code !== 32 && code !== 9 && code !== 13) return false;
-  }
-  return true;
+  return found;
 }
 
 function refuseMany(count: number): void {

@@ -1,6 +1,7 @@
 /** Publishes one spool file, batch by batch, and reports what was stored, what was refused and why. */
 import { hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
+import { skipSpace } from "../../../core/lib/json.ts";
 import { utf8Text } from "../../../core/lib/utf8.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
@@ -119,7 +120,7 @@ const NEWLINE = 10;
 
 /**
  * Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the file.
- * Empty lines are skipped only at the end of the file: elsewhere they are refused like any other line without an event.
+ * Empty lines are skipped.
  */
 async function* lineBatches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
   let lines: SpoolLine[] = [];
@@ -131,14 +132,13 @@ async function* lineBatches(file: Pick<FileHandle, "read">): AsyncGenerator<Spoo
       lines = [];
       bytes = 0;
     }
-    lines.push(read(++number, raw));
+    const line = read(++number, raw);
+    if (line.problem === undefined && skipSpace(line.text, 0) === line.text.length) continue;
+    lines.push(line);
     bytes += raw.length;
   }
-  while (lines.length > 0 && isEmpty(lines.at(-1) as SpoolLine)) lines.pop();
   if (lines.length > 0) yield lines;
 }
-
-const isEmpty = (line: SpoolLine): boolean => line.problem === undefined && line.text.trim() === "";
 
 function read(number: number, raw: Buffer): SpoolLine {
   if (raw.length > MAX_EVENT_BYTES) {
