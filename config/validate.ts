@@ -1,6 +1,7 @@
 /** Turns an operator's config into a `Plan` with all defaults filled in, or reports every problem at once. */
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
+import { stepsFit } from "../core/lib/ticks.ts";
 import { checkAllow } from "../core/guard/allow.ts";
 import { scheduleOf } from "../core/model/subscription.ts";
 import { FAILED_AUTHENTICATION_ROW } from "../core/limits/takes.ts";
@@ -39,7 +40,8 @@ const LEASE_SPARE_MS = 5_000;
 /** Endpoints that have no row unless the config gives them one. */
 const UNLIMITED = ["POST /events"];
 
-const canRun = (expression: string): boolean => expression.trim() !== "" && cronValid(expression);
+const canRun = (expression: string): boolean =>
+  expression.trim() !== "" && cronValid(expression) && stepsFit(expression);
 
 /** @throws ConfigError naming every problem; nothing else, whatever the config is */
 export function resolvePlan(config: unknown, frame: Frame): Plan {

@@ -11,6 +11,21 @@ interface TickSchedule {
   readonly matches: (at: Date) => boolean;
 }
 
+/** How many values each field has, from the seconds to the days of a week. */
+const VALUES = [60, 60, 24, 31, 12, 7];
+
+/**
+ * Returns whether each step of a cron expression fits its field. A longer one, as in a `*` with `/70` for minutes, is valid to
+ * node-cron, and means the first value of the field alone.
+ */
+export function stepsFit(expression: string): boolean {
+  const fields = expression.trim().split(/\s+/);
+  const values = VALUES.slice(-fields.length);
+  return fields.every((field, i) =>
+    [...field.matchAll(/\/(\d+)/g)].every(([, step]) => Number(step) <= (values[i] ?? 0)),
+  );
+}
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 /** How late a tick may still run, ms: a busy minute must not skip a nightly job. */

@@ -83,12 +83,17 @@ describe("the schedule of a plug-in", () => {
     const sources = [
       http(),
       cron({ name: "morning", schedule: "99 * * * *", event }),
+      cron({ name: "seldom", schedule: "*/70 * * * *", event }),
       cron({ schedule: "0 7 * * 1-5", event }),
     ];
     expect(problemsOf({ sources })).toEqual([
       {
         path: "sources[1].schedule",
         message: "of the plug-in morning is no cron expression that can be run: 99 * * * *",
+      },
+      {
+        path: "sources[2].schedule",
+        message: "of the plug-in seldom is no cron expression that can be run: */70 * * * *",
       },
     ]);
   });

@@ -437,3 +437,20 @@ const keysOfConfig: Record<string, string[]> = {
   dashboard: [],
   portal: ["url", "name", "logo", "colors", "frameAncestors"],
 };
+
+describe("the schedule of a job", () => {
+  it.each([
+    ["*/60 * * * *", true],
+    ["*/60 */60 */24 */31 */12 */7", true],
+    ["*/70 * * * *", false],
+    ["1,5-30/90 * * * *", false],
+    ["0 */25 * * *", false],
+    ["0 0 */32 * *", false],
+    ["0 0 1 */13 *", false],
+    ["0 0 * * */8", false],
+    ["*/61 0 0 * * *", false],
+  ])("%s has no step beyond the values of its field: %s", (schedule, right) => {
+    const found = problems({ jobs: [replay({ schedule })] });
+    expect(Object.keys(found)).toEqual(right ? [] : ["jobs[0].schedule"]);
+  });
+});

@@ -170,8 +170,7 @@ describe("the options of cron", () => {
     expect(cron({ schedule: "0 7 * * 1-5", event: (async () => event) as never }).problems).toEqual([
       { path: "event", message: "must not be async: it returns its result at once" },
     ]);
-    await expect(async () => cron({ schedule: "99 * * * *", event }).setup(context())).rejects.toThrow(
-      "cron expression",
-    );
+    for (const schedule of ["99 * * * *", "*/70 * * * *"])
+      await expect(async () => cron({ schedule, event }).setup(context())).rejects.toThrow("cron expression");
   });
 });

@@ -1,7 +1,7 @@
 /** The source behind `cron()`, loaded only where a config names it. */
 import { StartError } from "../../../core/model/errors.ts";
 import { atOnce } from "../../../core/lib/at-once.ts";
-import { tellTicks } from "../../../core/lib/ticks.ts";
+import { stepsFit, tellTicks } from "../../../core/lib/ticks.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
@@ -92,7 +92,8 @@ async function nodeCron(
   clock: Pick<Clock, "now" | "sleep">,
 ): Promise<() => Promise<void>> {
   const { default: lib } = await import("node-cron");
-  if (!lib.validate(schedule)) throw new StartError(78, `schedule is no cron expression: ${schedule}`);
+  if (!lib.validate(schedule) || !stepsFit(schedule))
+    throw new StartError(78, `schedule is no cron expression: ${schedule}`);
   const task = lib.createTask(schedule, () => undefined, { timezone: "UTC" });
   const stopping = new AbortController();
   const over = tellTicks(clock, { expression: schedule, matches: (at) => task.match(at) }, stopping.signal, tick);
