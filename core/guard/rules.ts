@@ -52,6 +52,8 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions) =
     };
   };
   const port = (hostname: string, number: number): Refused => {
+    // No entry opens it, as nobody can call it.
+    if (number === 0) return refused("URL_PORT", MESSAGES.URL_PORT);
     const literal = literalOf(hostname);
     if (literal !== undefined) return addresses(hostname, number, [literal]);
     // A port that only a CIDR opens is checked together with the addresses.

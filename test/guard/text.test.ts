@@ -246,6 +246,16 @@ describe("what an operator allows", () => {
     expect(await guard.register("https://hooks.corp.lan/")).toMatchObject({ ok: false, reason: "IP_NOT_PUBLIC" });
   });
 
+  it("opens no port 0, which nobody can call, whatever the entry", async () => {
+    const guard = guardWith(["localhost:*", "127.0.0.1:*", "hooks.shop-example.com:*"]);
+    for (const host of ["localhost", "127.0.0.1", "hooks.shop-example.com"]) {
+      expect(reasonOf(guard, `https://${host}:1/`)).toBe("OK");
+      const verdict = await guard.register(`https://${host}:0/`);
+      expect(verdict).toMatchObject({ ok: false, reason: "URL_PORT" });
+      expect(verdict).not.toHaveProperty("allow");
+    }
+  });
+
   it("refuses to be built from what cannot be read", () => {
     expect(() => guardWith(["nope/8"])).toThrow("nope/8");
     expect(() => createGuard({ allow: [], ports: [443], clock: testClock(), ca: "not PEM" })).toThrow("guard.ca");
