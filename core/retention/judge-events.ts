@@ -42,13 +42,11 @@ export type Judge = (
   unreadable: Unreadable,
 ) => Promise<readonly RetentionVerdict[]>;
 
-/** @param leastAgeMs nothing is deleted sooner, whatever the options say */
 export function createEventJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly now: () => number;
-  readonly leastAgeMs: number;
 }): Judge {
-  const { storage, now, leastAgeMs } = deps;
+  const { storage, now } = deps;
 
   const again = (): RetentionVerdict => ({
     do: "later",
@@ -84,7 +82,7 @@ export function createEventJudge(deps: {
     const keepMs = status === "failed" ? failedAfterMs : deliveredAfterMs;
     if (keepMs === undefined) return { do: "keep" };
     const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
-    const goesAt = endedAt + Math.max(keepMs, leastAgeMs);
+    const goesAt = endedAt + keepMs;
     if (goesAt > now()) return { do: "later", at: goesAt };
     const changes: Change[] = [EVENT.delete(event, text)];
     if (eventOrdinal(event.id) !== event.ordinal) changes.push(EVENT_ID.delete(event));

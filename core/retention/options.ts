@@ -60,4 +60,8 @@ export function ruleOf({ deliveredAfterMs, failedAfterMs, keys, types }: Retenti
 const ruleOfKey = (keys: RetentionOptions["keys"], keyId: string): RetentionRule | undefined =>
   keys !== undefined && Object.hasOwn(keys, keyId) ? keys[keyId] : undefined;
 
-const ms = (age: number | false | undefined): number | undefined => (age === false ? undefined : age);
+/** Ids must be recognised as duplicates for at least a day, so nothing is deleted sooner. */
+const LEAST_AGE_MS = 86_400_000;
+
+const ms = (age: number | false | undefined): number | undefined =>
+  age === false || age === undefined ? undefined : Math.max(age, LEAST_AGE_MS);

@@ -22,8 +22,8 @@ interface Retention {
   run(options: RetentionOptions, signal: AbortSignal): Promise<number>;
 }
 
-/** Ids must be recognised as duplicates for at least a day, so nothing is deleted sooner. */
-const LEAST_AGE_MS = 86_400_000;
+/** An event that cannot be read is judged again after this, ms. */
+const LATER_MS = 86_400_000;
 /** Events read together, and their bytes; changes in one commit. */
 const PAGE = 500;
 const PAGE_BYTES = 4 * 1024 * 1024;
@@ -48,7 +48,7 @@ interface RetentionDeps {
 export function createRetention(deps: RetentionDeps): Retention {
   const { storage, clock } = deps;
   const now = createCautiousNow(clock);
-  const judge = createEventJudge({ storage, now, leastAgeMs: LEAST_AGE_MS });
+  const judge = createEventJudge({ storage, now });
   return {
     async run(options, signal) {
       if (!removesAny(options)) return 0;
@@ -109,9 +109,9 @@ class Run {
 
   async #key(keyId: string, whole: boolean): Promise<void> {
     const { storage, signal } = this.#deps;
-    const youngestMs = Math.max(LEAST_AGE_MS, youngestOf(this.#options, keyId) ?? Infinity);
+    const youngestMs = youngestOf(this.#options, keyId);
     const mark = await this.#marks.from(keyId);
-    if (youngestMs < Infinity) {
+    if (youngestMs !== undefined) {
       if (whole && mark !== undefined) await this.#walk(keyId, youngestMs, undefined, mark);
       await this.#walk(keyId, youngestMs, mark);
     }
@@ -192,12 +192,12 @@ class Run {
     const keep = keepOf(this.#options, keyId, type);
     const goesAt: GoesAt = (status, endedAt) => {
       const keepMs = status === "failed" ? keep.failedAfterMs : keep.deliveredAfterMs;
-      return keepMs === undefined ? undefined : Math.max(acceptedAt, endedAt) + Math.max(keepMs, LEAST_AGE_MS);
+      return keepMs === undefined ? undefined : Math.max(acceptedAt, endedAt) + keepMs;
     };
     const removal = removeWide(this.#deps, { event, text }, goesAt, now);
     const verdict = await unlessUnreadable(removal, (error) => this.#keeps(EVENT.key({ keyId, ordinal }), error));
     if (verdict?.do !== "removed" && verdict?.do !== "keep")
-      after.push(this.#marks.again(verdict?.at ?? now + LEAST_AGE_MS, keyId, ordinal));
+      after.push(this.#marks.again(verdict?.at ?? now + LATER_MS, keyId, ordinal));
     return verdict?.do === "removed";
   }
 

@@ -102,6 +102,27 @@ describe("a backup", () => {
     await storage.dispose();
   });
 
+  it("is whole where a page shows a commit that the storage has not reported yet", async () => {
+    const storage = await open();
+    const name = (n: number): string => `event:${String(n).padStart(4, "0")}`;
+    await storage.commit(Array.from({ length: 250 }, (_, n) => put(name(n), "0")));
+    const { tap, commit, range } = storage;
+    const reports: (() => void)[] = [];
+    storage.tap = (told) => tap((...report) => reports.push(() => told(...report)));
+    // Reports come in order: when a commit is done, those of all before it have come.
+    storage.commit = async (changes) => {
+      await commit(changes);
+      for (const report of reports.splice(0)) report();
+    };
+    storage.range = async (prefix, options) => {
+      // The first is on a page that is written, the last on the one that is read.
+      if (options?.after !== undefined) await commit([put(name(0), "1"), put(name(249), "1")]);
+      return await range(prefix, options);
+    };
+    const back = await putBack(await taken(storage));
+    expect(await back.getMany([name(0), name(249)])).toEqual(["1", "1"]);
+  });
+
   it("is given up when the storage cannot tell whether a commit happened", async () => {
     const storage = await open();
     const { tap } = storage;

@@ -1,5 +1,6 @@
 // Erasing an API key: what goes, what stays, and that it goes on wherever it was cut off.
 import { describe, expect, it } from "vitest";
+import { eventOrdinal } from "../../core/model/ids.ts";
 import { ATTEMPTS, DELIVERY, DUE, FAILED } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { turn } from "../support/clock.ts";
@@ -72,6 +73,18 @@ describe("erasing a key", () => {
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
     // The ids are free again, and the rest follows when deleted subscriptions are forgotten.
     expect(await left(test, ["own-"])).toEqual([]);
+  });
+
+  it("leaves nothing of its events in the memory of a node", async () => {
+    await using test = await testPath();
+    for (let n = 0; n < 2; n++) await test.subscribe(["a"]);
+    // What has several deliveries is kept for the others.
+    const ordinal = eventOrdinal(await test.publish("a", { data: { name: "Alice" } })) ?? "";
+    const { eventCache } = test.parts;
+    expect((await eventCache.load("key_1", ordinal)).event.body).toContain("Alice");
+    await erase(test);
+    await done(test);
+    await expect(async () => await eventCache.load("key_1", ordinal)).rejects.toThrow("is not there");
   });
 
   it("takes along what stands under its subscriptions, though no event names it any more", async () => {
