@@ -155,6 +155,7 @@ describe("examples", () => {
       "http",
       "mermaid",
       "ts storage",
+      "ts law",
       ...OUTBOX,
       ...RECEIVERS,
     ];
