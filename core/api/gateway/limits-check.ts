@@ -61,7 +61,7 @@ const exact: RouteDescription = {
   ...below,
   summary: "For a proxy that asks first: decide whether a request to /v1 may pass, and count it",
   query: z.strictObject({
-    deny: note(z.literal("403").optional(), "Refusals are 403, for nginx; `X-Limit-Code` has the code."),
+    deny: note(z.enum(["403"]).optional(), "Refusals are 403, for nginx; `X-Limit-Code` has the code."),
   }),
   headers: z.strictObject({
     "X-Original-Method": text("The method that is asked about, as nginx sends it.", "GET", "POST"),
