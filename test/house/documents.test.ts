@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { VERSION } from "../../core/model/version.ts";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 import { clientCertificate, testAuthority } from "../support/certificates.ts";
@@ -47,6 +48,27 @@ const OUTBOX = ["outbox", "insert", "mark", "feed"].map((what) => `sql ${what}`)
 const all = await examples();
 const of = (info: string): readonly Example[] => all.filter((one) => one.info === info);
 const place = ({ file, line }: Example): string => `${file}:${line}`;
+
+describe("CHANGELOG.md", () => {
+  it("has what is not released first, then the version of the package, which all that names one names too", async () => {
+    const [first, newest] = (await read("CHANGELOG.md")).matchAll(/^## (.+)$/gm).map(([, title]) => title);
+    expect([first, newest]).toEqual([
+      "Unreleased",
+      expect.stringMatching(`^${RegExp.escape(VERSION)} - \\d{4}-\\d\\d-\\d\\d$`),
+    ]);
+    const named = /(?:"relaybox": "\^|relaybox:)(\d+\.\d+\.\d+)/g;
+    for (const folder of ["deploy", "examples"])
+      for (const file of await readdir(join(root, folder), { recursive: true })) {
+        if (!/\.(?:json|yaml|md)$/.test(file)) continue;
+        for (const [, version] of (await read(join(folder, file))).matchAll(named)) expect(version, file).toBe(VERSION);
+      }
+    const lock = JSON.parse(await read("package-lock.json")) as {
+      version: string;
+      packages: { "": { version: string } };
+    };
+    expect([lock.version, lock.packages[""].version]).toEqual([VERSION, VERSION]);
+  });
+});
 
 describe("docs/errors.md", () => {
   it("has a line for every error code, with its status, and no others", async () => {
