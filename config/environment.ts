@@ -1,6 +1,6 @@
 /** Reads every `RELAY_*` variable. Secrets may stand in a file named by `…_FILE`. */
 import { readFileSync } from "node:fs";
-import { utf8Text } from "../core/lib/utf8.ts";
+import { utf8 } from "../core/lib/json.ts";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -84,7 +84,7 @@ function secret(name: string, env: Environment, problems: ConfigProblem[]): stri
   if (file === undefined) return value?.trim() === "" ? refuse(name, EMPTY) : value;
   if (value !== undefined) return refuse(path, `is set beside ${name}: keep one of the two`);
   try {
-    const text = utf8Text(readFileSync(file)).trim();
+    const text = utf8.decode(readFileSync(file)).trim();
     return text === "" ? refuse(path, "names an empty file") : text;
   } catch (error) {
     return refuse(path, `names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`);

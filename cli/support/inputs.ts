@@ -1,7 +1,7 @@
 /** Reads and writes what a command line names: files, stdin, JSON, and secrets in a file or the environment. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { utf8Text } from "../../core/lib/utf8.ts";
+import { utf8 } from "../../core/lib/json.ts";
 import { systemReason } from "../../core/lib/system-error.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
@@ -87,7 +87,7 @@ export function jsonOption(option: string, given: string, io: CliEnvironment, hi
 /** @param what names it in the error. @throws ExitError 64 for bytes that are not UTF-8 */
 export function decoded(what: string, bytes: Uint8Array): string {
   try {
-    return utf8Text(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw usage(`${what} is not UTF-8: save it in that encoding`);
   }

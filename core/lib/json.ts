@@ -3,6 +3,15 @@
  * text that is not JSON its answers mean nothing, so callers also let `JSON.parse` check the same text.
  */
 
+/**
+ * Reads the bytes of a text that comes from outside, without the byte order mark that some editors, shells and clients put in front.
+ * Bytes that are not UTF-8 are refused (ERR_ENCODING_INVALID_ENCODED_DATA), never replaced: a signed body must be what was published.
+ */
+export const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Returns a text that is decoded already without the mark. */
+export const unmarked = (text: string): string => (text.charCodeAt(0) === MARK ? text.slice(1) : text);
+
 /** The deepest nesting that the relay accepts: an object or array at the top is level 1. */
 export const MAX_DEPTH = 64;
 

@@ -1,6 +1,5 @@
 /** Reads JSON that somebody sends strictly: it refuses what two parsers could read differently. */
-import { duplicateNames, isTooDeep, MAX_DEPTH } from "../lib/json.ts";
-import { utf8Text } from "../lib/utf8.ts";
+import { duplicateNames, isTooDeep, MAX_DEPTH, utf8 } from "../lib/json.ts";
 import { type FieldError, invalidFields, Problem } from "./problem.ts";
 
 /** Longest path in an error, of which the end is kept. The client chooses the names, and each error repeats those around it. */
@@ -41,7 +40,7 @@ export function jsonBody(bytes: Uint8Array): JsonBody {
 /** @throws Problem INVALID_JSON for bytes that are not UTF-8 */
 export function bodyText(bytes: Uint8Array, what = "body"): string {
   try {
-    return utf8Text(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw invalid(`The ${what} must be UTF-8.`);
   }

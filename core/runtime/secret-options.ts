@@ -1,7 +1,7 @@
 /** Reads the secret options of plug-ins, once, and hides them in every text that people see. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { utf8Text } from "../lib/utf8.ts";
+import { utf8 } from "../lib/json.ts";
 import { StartError } from "../model/errors.ts";
 import { isSecretOption, type SecretOption } from "../model/secret-option.ts";
 import type { Plugin } from "../ports/plugin.ts";
@@ -31,7 +31,7 @@ export function readSecret(option: SecretOption, { env, configDir }: SecretSurro
 
 function readFile(path: string, named: string): Read {
   try {
-    const value = utf8Text(readFileSync(path)).replace(/\r?\n$/, "");
+    const value = utf8.decode(readFileSync(path)).replace(/\r?\n$/, "");
     return value.trim() === "" ? { problem: `${named}: the file is empty` } : { value };
   } catch (error) {
     return { problem: `${named}: the file cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})` };

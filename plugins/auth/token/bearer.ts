@@ -1,5 +1,5 @@
 /** Reads the frame of a bearer token: where it stands, and what its header may hold before the signature is checked. */
-import { utf8Text } from "../../../core/lib/utf8.ts";
+import { utf8 } from "../../../core/lib/json.ts";
 import { bearerToken } from "../../../core/model/token.ts";
 
 /** Longest token that is read, in bytes. */
@@ -42,7 +42,7 @@ export function isTyp(header: TokenHeader, wanted: string): boolean {
 /** Returns the JSON object in the bytes; undefined when they are anything else. */
 export function jsonObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(utf8Text(bytes));
+    const value: unknown = JSON.parse(utf8.decode(bytes));
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : undefined;

@@ -1,7 +1,7 @@
 /** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
-import { elements, lines, skipSpace } from "../../../core/lib/json.ts";
-import { bodyText, mediaType } from "../../../core/model/json-body.ts";
+import { elements, lines, skipSpace, utf8 } from "../../../core/lib/json.ts";
+import { mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 import type { Publication } from "../../../core/ports/source.ts";
@@ -33,7 +33,12 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
       headers: { "Accept-Encoding": "identity" },
     });
   const bytes = await request.body(MAX_BATCH_BYTES, caller);
-  const text = bodyText(bytes);
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
+  }
   if (format === "ndjson") return { format, bytes, publications: events(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
     return { format, bytes, publications: [{ text, path: "" }], batch: false };

@@ -1,6 +1,6 @@
 /** A message, as all message sources share it: as a connector hands it in, and as `map` reads it. */
 import { hash } from "node:crypto";
-import { unmarked } from "../../../core/lib/utf8.ts";
+import { unmarked } from "../../../core/lib/json.ts";
 import { bodyText } from "../../../core/model/json-body.ts";
 import { isEventId } from "../../../core/model/names.ts";
 

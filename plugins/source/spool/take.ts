@@ -1,8 +1,7 @@
 /** Publishes one spool file, batch by batch, and reports what was stored, what was refused and why. */
 import { hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import { skipSpace } from "../../../core/lib/json.ts";
-import { utf8Text } from "../../../core/lib/utf8.ts";
+import { skipSpace, utf8 } from "../../../core/lib/json.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
@@ -145,7 +144,7 @@ function read(number: number, raw: Buffer): SpoolLine {
     return { number, text: "", problem: `is larger than ${MAX_EVENT_BYTES} bytes` };
   }
   try {
-    return { number, text: utf8Text(raw) };
+    return { number, text: utf8.decode(raw) };
   } catch {
     return { number, text: "", problem: "is not valid UTF-8" };
   }

@@ -3,7 +3,7 @@
  * memory, fetched over the same guarded connections as deliveries, one fetch at a time.
  */
 import { setNewest } from "../../../core/lib/bounded-map.ts";
-import { utf8Text } from "../../../core/lib/utf8.ts";
+import { utf8 } from "../../../core/lib/json.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
@@ -179,7 +179,7 @@ function lifeSeconds(given: unknown): number {
 
 function parsed(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(utf8Text(bytes));
+    const value: unknown = JSON.parse(utf8.decode(bytes));
     return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
   } catch {
     return undefined;
