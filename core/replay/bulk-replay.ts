@@ -27,6 +27,10 @@ export interface ReplayFailedOptions {
   readonly dryRun?: boolean;
   /** Selects among the failed ones. @default all */
   readonly only?: (failed: Failed) => boolean;
+  /** Continues after the delivery of this ordinal. @default with the oldest */
+  readonly after?: string;
+  /** Returns true when a delivery can never qualify later either. @default none */
+  readonly outdated?: (failed: Failed) => boolean;
 }
 
 export interface BulkReplayed {
@@ -35,6 +39,8 @@ export interface BulkReplayed {
   readonly replayed: number;
   /** True when `limit` was reached before the end. */
   readonly more: boolean;
+  /** The ordinal up to which all were outdated: the next call can skip these. */
+  readonly outdatedTo?: string;
 }
 
 const PAGE = 200;
@@ -62,7 +68,7 @@ interface BulkDeps {
 export async function replayFailed(deps: BulkDeps, options: ReplayFailedOptions): Promise<BulkReplayed> {
   const { storage, endings, clock } = deps;
   const { subscription, since = 0, until = Number.MAX_SAFE_INTEGER, limit, perSecond } = options;
-  const { dryRun = false, startsInMs = 0, only } = options;
+  const { dryRun = false, startsInMs = 0, only, outdated } = options;
   // Includes what a list shows as failed since the subscription was disabled.
   await endings.finish(subscription.keyId, subscription.id);
   // Measured by the monotonic clock, so that setting the wall clock moves none of them.
@@ -71,7 +77,10 @@ export async function replayFailed(deps: BulkDeps, options: ReplayFailedOptions)
     Math.round(now + startsInMs + (n * 1_000) / perSecond - (clock.monotonic() - began));
   let [matched, replayed] = [0, 0];
   const own = { subscriptionId: subscription.id };
-  let after = FAILED.key({ ...own, ordinal: ordinalFloor(since) });
+  let outdatedTo: string | undefined;
+  let leading = outdated !== undefined;
+  const oldest = ordinalFloor(since);
+  let after = FAILED.key({ ...own, ordinal: options.after && options.after > oldest ? options.after : oldest });
   for (;;) {
     const page: readonly Entry[] = await storage.range(FAILED.under(own), { after, limit: PAGE });
     const wanted: string[] = [];
@@ -81,6 +90,8 @@ export async function replayFailed(deps: BulkDeps, options: ReplayFailedOptions)
     for (const { key, value } of page) {
       const ordinal = ordinalOf(key);
       const failed = only && FAILED.read(value);
+      leading &&= failed === DAMAGED || (failed !== undefined && outdated?.(failed) === true);
+      if (leading) outdatedTo = ordinal;
       // Where not all are chosen, a damaged line is not.
       const chosen = failed === undefined || (failed !== DAMAGED && only?.(failed) === true);
       const wants = chosen && ordinalTime(ordinal) < until;
@@ -94,7 +105,7 @@ export async function replayFailed(deps: BulkDeps, options: ReplayFailedOptions)
     if (!dryRun && wanted.length > 0)
       replayed += await moveAll(deps, subscription, wanted, (n, now) => dueOfNth(from + n, now));
     const more = full && (dryRun || replayed === limit);
-    if (more || (!full && page.length < PAGE)) return { matched, replayed, more };
+    if (more || (!full && page.length < PAGE)) return { matched, replayed, more, outdatedTo };
   }
 }
 

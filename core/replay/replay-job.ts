@@ -1,4 +1,5 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
+import { setNewest } from "../lib/bounded-map.ts";
 import { DAMAGED } from "../model/kind.ts";
 import { FAILED } from "../model/schema.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
@@ -21,6 +22,9 @@ interface ReplayJobOptions {
   readonly perSecond: number;
 }
 
+/** Subscriptions whose outdated failures are remembered, and for how long, ms: a replay by hand may change them. */
+const STARTS_HELD = 10_000;
+const WHOLE_AGAIN_MS = 86_400_000;
 /** Deliveries moved in one beat, over all subscriptions; the next beat comes when their due times have passed. */
 const BEAT = 100;
 /** How far the clocks of nodes may differ, ms. */
@@ -40,6 +44,7 @@ export function createReplayJob(deps: JobDeps): ReplayJob {
   const { subscriptionCache, replay, clock } = deps;
   /** The subscription that was served last. The next run begins behind it: one that fails all the time takes all of a run. */
   let served: string | undefined;
+  const starts = new Starts(clock);
 
   return async ({ olderThanMs, maxAgeMs, maxReplays, limit, perSecond }, signal) => {
     // A delivery that fails again during this run waits for the next one.
@@ -48,6 +53,7 @@ export function createReplayJob(deps: JobDeps): ReplayJob {
     const ripe = (failedAt: number): boolean =>
       failedAt <= youngest || failedAt > clock.now() + Math.max(olderThanMs, SKEW_MS);
     const due = candidates(deps, served);
+    starts.ofRule(maxReplays);
     let subscription: Subscription | undefined;
     let moved = 0;
 
@@ -63,17 +69,20 @@ export function createReplayJob(deps: JobDeps): ReplayJob {
           subscription = undefined;
           continue;
         }
-        const { replayed, more } = await replay.failed({
+        const { replayed, more, outdatedTo } = await replay.failed({
           subscription: current,
           since: clock.now() - maxAgeMs,
           limit: Math.min(BEAT - went, limit - moved),
           perSecond,
           startsInMs: (went * 1_000) / perSecond - (clock.monotonic() - began),
+          after: starts.get(subscription.id),
+          outdated: ({ cycle, reason }) => reason !== "exhausted" || cycle >= maxReplays,
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && ripe(failedAt) && cycle < maxReplays,
         });
         went += replayed;
         moved += replayed;
         if (replayed > 0) served = subscription.id;
+        starts.set(subscription.id, outdatedTo);
         if (!more || replayed === 0) subscription = undefined;
       }
       return went;
@@ -89,6 +98,34 @@ export function createReplayJob(deps: JobDeps): ReplayJob {
     }
     return moved;
   };
+}
+
+/** Knows where a rule continues among the failed deliveries of a subscription: those before it are outdated. */
+class Starts {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #starts = new Map<string, { readonly after: string; readonly since: number }>();
+  #maxReplays: number | undefined;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+  }
+
+  /** Forgets what another rule has found. */
+  ofRule(maxReplays: number): void {
+    if (this.#maxReplays !== maxReplays) this.#starts.clear();
+    this.#maxReplays = maxReplays;
+  }
+
+  get(id: string): string | undefined {
+    const known = this.#starts.get(id);
+    return known === undefined || this.#clock.monotonic() - known.since > WHOLE_AGAIN_MS ? undefined : known.after;
+  }
+
+  set(id: string, after: string | undefined): void {
+    if (after === undefined) return;
+    const since = this.get(id) === undefined ? this.#clock.monotonic() : (this.#starts.get(id)?.since ?? 0);
+    setNewest(this.#starts, id, { after, since }, STARTS_HELD);
+  }
 }
 
 /** Yields active subscriptions with failed deliveries: those behind the one that was served last, then the others. */
