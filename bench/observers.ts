@@ -42,7 +42,7 @@ async function watchCost(): Promise<number> {
   const done = Promise.resolve();
   const plain = { queue: { settle: () => done }, commit: () => done } as unknown as Storage;
   const metrics = createMetrics();
-  const watched = watchedStorage(plain, clock, metrics);
+  const { storage: watched } = watchedStorage(plain, clock, metrics);
   const change = [{ op: "delete", key: "a" }] as const;
   const time = async (storage: Storage): Promise<number> => {
     const from = performance.now();

@@ -21,6 +21,7 @@ export interface Publisher {
   readonly accept: (request: AcceptRequest, also?: AcceptedWith) => ReturnType<Accept>;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): number;
+  readonly refusing: ReturnType<typeof createAdmission>["refusing"];
   readonly prepare: PrepareEvent;
 }
 
@@ -59,7 +60,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     }
   };
 
-  return { accept, admit: admission.admit, prepare: (draft) => events.prepare(draft) };
+  return { accept, admit: admission.admit, refusing: admission.refusing, prepare: (draft) => events.prepare(draft) };
 }
 
 /** Counts an accepted event, and writes its line in the log. */

@@ -91,6 +91,12 @@ export function createAdmission(deps: AdmissionDeps) {
       if (entering !== undefined) await entering;
       return turn;
     },
+    /** Returns the rule that refuses all publications now. It reads anew, as nobody may be publishing. Never rejects. */
+    async refusing(): Promise<Pick<Rule, "code" | "detail"> | undefined> {
+      const looks = rules.map((rule) => rule.look?.(0));
+      if (!rules.some(({ closed }) => closed)) await Promise.all(looks);
+      return rules.find(({ closed }) => closed);
+    },
     /** Counts deliveries that were just added. */
     added(dues: readonly Due[]): void {
       if (backlog === undefined && backlogOf === undefined) return;

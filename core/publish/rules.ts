@@ -125,7 +125,7 @@ export function roomOf({ storage, clock, log, reserveBytes }: RoomDeps): Rule | 
   let looking: Promise<void> | undefined;
   let closed = false;
   /** Bytes above the reserve at the last reading, and how many of them may be used up since. */
-  let margin = 0;
+  let margin = Number.NEGATIVE_INFINITY;
   let used = 0;
 
   async function measure(): Promise<void> {

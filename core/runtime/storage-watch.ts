@@ -1,12 +1,19 @@
 /** Wraps a storage to measure its commits: how long they take, how many changes they carry, how they fail. */
-import { StorageError } from "../model/errors.ts";
+import { StorageError, type StorageFault } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { bound } from "./plugin/bound.ts";
 
-/** The same storage, with `commit` and `queue.settle` timed and counted. */
-export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics): Storage {
+/** A failed commit is told for this long, ms, unless one has worked since. */
+const TOLD_MS = 60_000;
+
+/**
+ * The same storage, with `commit` and `queue.settle` timed and counted.
+ * `trouble` says how the last commit failed: no other call shows that nothing can be written.
+ */
+export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics) {
+  let failed: { readonly fault: StorageFault; readonly at: number } | undefined;
   /** @param at the place of the changes among the arguments */
   const timed =
     <Args extends readonly unknown[]>(commit: (...args: Args) => Promise<void>, at: number) =>
@@ -14,16 +21,26 @@ export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">
       const began = clock.monotonic();
       try {
         await commit(...args);
+        failed = undefined;
       } catch (error) {
-        if (error instanceof StorageError) metrics.count("storage_faults", { fault: error.fault });
+        if (error instanceof StorageError) {
+          metrics.count("storage_faults", { fault: error.fault });
+          failed = { fault: error.fault, at: clock.monotonic() };
+        }
         throw error;
       }
       metrics.observe("commit_seconds", (clock.monotonic() - began) / 1_000);
       metrics.observe("commit_changes", (args[at] as readonly Change[]).length);
     };
   const { queue } = storage;
-  return bound(storage, {
-    commit: timed(storage.commit.bind(storage), 0),
-    queue: bound(queue, { settle: timed(queue.settle.bind(queue), 1) }),
-  });
+  return {
+    storage: bound(storage, {
+      commit: timed(storage.commit.bind(storage), 0),
+      queue: bound(queue, { settle: timed(queue.settle.bind(queue), 1) }),
+    }),
+    trouble: (): string | undefined =>
+      failed === undefined || clock.monotonic() - failed.at > TOLD_MS
+        ? undefined
+        : `the last commit failed: ${failed.fault}`,
+  };
 }

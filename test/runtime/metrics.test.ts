@@ -133,7 +133,7 @@ describe("the figures of a working relay", () => {
       "accept_delay_seconds backlog oldest_due_seconds leases subscriptions_paused connection_away",
       "log_lines_dropped source_lag_seconds source_redelivered source_dead_lettered storage_faults spans",
       "durability_changes records_damaged retention_lag_seconds event_loop_delay_seconds plugin_faults",
-      "attempts_put_off transforms ordered_waiting ordered_held transform_seconds schema_mismatches",
+      "parts_not_ready attempts_put_off transforms ordered_waiting ordered_held transform_seconds schema_mismatches",
     ].flatMap((list) => list.split(" "));
     let text = "";
     // The spool counts a file when it has put it away, after the file's event is delivered.
@@ -197,16 +197,19 @@ describe("the watched storage", () => {
       gauge: () => undefined,
       observe: (name: string, amount: number) => void seen.push(name === "commit_changes" ? `${name} ${amount}` : name),
     };
-    const storage = watchedStorage(new Odd() as unknown as Storage, systemClock(), metrics);
+    const { storage, trouble } = watchedStorage(new Odd() as unknown as Storage, systemClock(), metrics);
     expect(storage.durability).toBe("volatile");
     await storage.commit([{ op: "put", key: "a", value: "1" }]);
     expect(await storage.getItem("a")).toBe("1");
     expect(storage.durability).toBe("fsync");
+    expect(trouble()).toBeUndefined();
     await expect(storage.commit([{ op: "put", key: "full", value: "1" }])).rejects.toThrow("no space");
+    expect(trouble()).toBe("the last commit failed: full");
     await storage.queue.settle({} as never, [
       { op: "delete", key: "a" },
       { op: "delete", key: "b" },
     ]);
+    expect(trouble()).toBeUndefined();
     expect(await storage.queue.depth()).toEqual({ waiting: 0, leased: 0 });
     expect(seen).toEqual([
       "commit_seconds",

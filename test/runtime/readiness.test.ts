@@ -10,8 +10,8 @@ async function probe(relay: TestRelay) {
   const { data } = json as { readonly data: { readonly status: string; readonly parts: Record<string, unknown> } };
   return { code: status, ...data };
 }
-const gauge = async (relay: TestRelay): Promise<string | undefined> =>
-  /^relay_ready (\d)$/m.exec(
+const gauge = async (relay: TestRelay, name = "ready"): Promise<string | undefined> =>
+  new RegExp(`^relay_${name} (\\d)$`, "m").exec(
     (await relay.call("GET", "/metrics", { headers: { authorization: "Bearer m" } })).text,
   )?.[1];
 
@@ -28,10 +28,11 @@ describe("/readyz of a relay with a source that is away", () => {
       parts: { relay: { ready: true }, "source:amqp-2": part },
     });
     expect(await probe(relay)).toMatchObject({ code: 200 });
-    expect(await gauge(relay)).toBe("1");
+    expect([await gauge(relay), await gauge(relay, "parts_not_ready")]).toEqual(["1", "1"]);
     expect((await relay.publish({ type: "deposit:paid", keyId: "key_1", data: {} })).status).toBe(202);
     away = undefined;
     expect(await probe(relay)).toMatchObject({ status: "ready", parts: { "source:amqp-2": { ready: true } } });
+    expect(await gauge(relay, "parts_not_ready")).toBe("0");
   });
 
   it("is 503 where server.readyNeeds names the source", async () => {
@@ -80,5 +81,33 @@ describe("/readyz of a relay with a source that is away", () => {
     expect(state("long")).toHaveLength(200);
     expect(state("throws")).toBe("its readiness fails: Error: [masked]");
     expect(state("evil")).toBe("its readiness fails: Error: something that cannot be read");
+  });
+});
+
+describe("/readyz while publishing is refused", () => {
+  const event = { type: "deposit:paid", keyId: "key_1", data: {} };
+
+  it("is 503 when the storage is full, from the first probe on, before anybody publishes", async () => {
+    await using relay = await startRelay({ intake: { reserveBytes: 1e15 }, metrics: { token: "m" } });
+    const { code, status, parts } = await probe(relay);
+    expect([code, status]).toEqual([503, "not ready"]);
+    expect(parts["publishing"]).toEqual({
+      ready: false,
+      state: "STORAGE_FULL: The storage is nearly full. Its last space is kept for accepted events. Publish again later.",
+    });
+    expect([await gauge(relay), await gauge(relay, "parts_not_ready")]).toEqual(["0", "1"]);
+    expect((await relay.call("GET", "/relay/status")).json.data.parts.publishing.ready).toBe(false);
+    expect((await relay.publish(event)).status).toBe(503);
+  });
+
+  it("is degraded while publishers are asked to wait", async () => {
+    await using relay = await startRelay({ intake: { maxPending: 1 } });
+    const url = "https://127.0.0.1:9/";
+    await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events: ["*"] } });
+    for (let i = 0; i < 3; i++) await relay.publish(event);
+    expect((await relay.publish(event)).status).toBe(429);
+    const { code, status, parts } = await probe(relay);
+    expect([code, status]).toEqual([200, "degraded"]);
+    expect(parts["publishing"]).toMatchObject({ ready: false, required: false });
   });
 });

@@ -112,7 +112,7 @@ async function build(plan: Plan, around: SetupContext, ports: OpenPorts, state: 
     job.name === "replay" ? path.replayJob(job, signal) : path.retention.run(job, signal);
   const jobs = new Jobs({ jobs: plan.jobs, storage: ports.storage, run, log, clock });
   const gateway = composeGateway(plan, ports, around);
-  const readiness = () => readParts(ports, plan, state());
+  const readiness = () => readParts(ports, plan, state(), path.publisher);
   const { pages } = around;
   const served = composeServed({ ports, path, gateway: gateway.routes, metrics, state, readiness, pages });
   const app: AppDeps = {

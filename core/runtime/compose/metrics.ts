@@ -89,8 +89,9 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
     metrics.gauge("ordered_held", (await storage.range(HELD.start, { limit: MOST_HELD })).length);
   });
   onRead(async () => {
-    const ready = isReady(await readiness());
-    metrics.gauge("ready", ready ? 1 : 0);
+    const parts = await readiness();
+    metrics.gauge("ready", isReady(parts) ? 1 : 0);
+    metrics.gauge("parts_not_ready", Object.values(parts).filter(({ ready }) => !ready).length);
   });
   onRead(async () => {
     const { bytes, usedBytes } = await storage.status();

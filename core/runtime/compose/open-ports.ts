@@ -94,7 +94,7 @@ export async function openPorts(plan: Plan, around: SetupContext, closing: Closi
   // Within the step, so that whatever it throws while it is read is its own fault, too.
   const setUp = async (): Promise<Storage> =>
     walled.walledStorage(await keeper.setup(contextOf(keeper, bare, undefined)), wallOf(keeper));
-  const storage = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
+  const { storage, trouble } = watchedStorage(await startOf(keeper, setUp, starting), clock, metrics);
   closing.add(() => storage.dispose());
   await ensureSchema(storage);
 
@@ -129,7 +129,7 @@ export async function openPorts(plan: Plan, around: SetupContext, closing: Closi
   const sources: walled.StoppedSource[] = [];
   for (const plugin of plan.sources) sources.push(await open(plugin, walled.walledSource));
   const opened = { guard, ca, storage, keys, webhookKeys, made, limiter, transports, auth, rekey, sources, observers };
-  return { ...opened, hide, incidents, starting: pluginStarting };
+  return { ...opened, trouble, hide, incidents, starting: pluginStarting };
 }
 
 const refuse = (what: string) => (): never => {

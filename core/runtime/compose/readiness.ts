@@ -2,6 +2,7 @@
 import type { HealthPart } from "../../api/resources/health.ts";
 import { within } from "../../lib/within.ts";
 import type { Plan } from "../../ports/plan.ts";
+import type { Publisher } from "../../publish/accept.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { OpenPorts } from "./open-ports.ts";
 
@@ -50,23 +51,45 @@ function pluginParts(
   return parts;
 }
 
+/** A storage may answer and take no commit: a quota, a server that is full, a disk that is read-only. */
+function storagePart(answers: boolean, trouble: string | undefined): HealthPart {
+  if (!answers) return { ready: false, state: "does not answer" };
+  return trouble === undefined ? { ready: true } : { ready: false, state: trouble, required: false };
+}
+
+/** Without space nothing gets in; a backlog or a slow storage asks publishers to wait, on every node alike. */
+const publishingPart = ({ code, detail }: NonNullable<Refusing>): HealthPart => ({
+  ...{ ready: false, state: plain(`${code}: ${detail}`) },
+  ...(code !== "STORAGE_FULL" && { required: false }),
+});
+type Refusing = Awaited<ReturnType<Publisher["refusing"]>>;
+
 /**
  * The state of each part. Sources and transports that never say anything of it have no part; a plug-in of any kind that has
- * failed within the last minute has one. Never rejects.
+ * failed within the last minute has one, and publishing while it is refused. Never rejects.
  */
 export async function readiness(
   ports: OpenPorts,
   plan: Pick<Plan, "sources" | "transports" | "server">,
   state: ReturnType<Lifecycle["state"]>,
+  publisher: Pick<Publisher, "refusing">,
 ): Promise<Parts> {
-  const { storage, auth } = ports;
-  const answers = await within(ports.starting.clock, SOON_MS, storage.status()).catch(() => false);
+  const { storage, auth, trouble } = ports;
+  const { clock } = ports.starting;
+  const plugins = pluginParts(ports, plan);
+  let refusing: Refusing;
+  const looked = publisher.refusing().then((rule) => (refusing = rule));
+  const [answers] = await Promise.all([
+    within(clock, SOON_MS, storage.status()).catch(() => false),
+    within(clock, SOON_MS, looked),
+  ]);
   const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
   return {
     relay: { ready: state === "running", state },
-    storage: answers ? { ready: true } : { ready: false, state: "does not answer" },
+    storage: storagePart(answers, trouble()),
     auth: ready,
-    ...pluginParts(ports, plan),
+    ...(refusing !== undefined && { publishing: publishingPart(refusing) }),
+    ...plugins,
   };
 }
 

@@ -110,6 +110,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   ),
   leases: gauge("Deliveries under way on this node"),
   ready: gauge("1 when this node is ready to serve"),
+  parts_not_ready: gauge("Parts that /readyz shows as not ready, those that the relay can serve without too"),
   connection_away: gauge("1 while subscriptions are paused because a connection of the config is away", ["transport"]),
   source_lag_seconds: gauge("How far a source is behind its upstream", ["source"]),
   storage_bytes: gauge("Bytes that the storage uses, where it can tell cheaply"),
