@@ -7,7 +7,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { AMQP_PACKAGES, AMQP_PROTOCOLS, loadAmqp } from "../brokers/amqp.ts";
 import type { FromAmqpOptions } from "./amqp/session.ts";
-import { BACKLOG, messageSource } from "./messages/plugin.ts";
+import { messageSource } from "./messages/plugin.ts";
 
 /** Publishes the messages of a RabbitMQ queue. Needs the package `amqplib`. */
 export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
@@ -24,7 +24,6 @@ export function fromAmqp(options: FromAmqpOptions): Plugin<"source", Source> {
       tls: anything,
     },
     packages: AMQP_PACKAGES,
-    metrics: [BACKLOG],
     async open(ctx, options, url) {
       const { connect } = await loadAmqp("fromAmqp");
       const { startAmqp } = await import("./amqp/session.ts");

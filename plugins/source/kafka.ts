@@ -7,7 +7,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { KAFKA_LOGIN, KAFKA_PACKAGES, loadKafka } from "../brokers/kafka.ts";
 import type { FromKafkaOptions } from "./kafka/session.ts";
-import { BACKLOG, messageSource } from "./messages/plugin.ts";
+import { messageSource } from "./messages/plugin.ts";
 
 /** Publishes the messages of Kafka topics. Needs the package `@platformatic/kafka`. */
 export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
@@ -27,7 +27,6 @@ export function fromKafka(options: FromKafkaOptions): Plugin<"source", Source> {
     },
     packages: KAFKA_PACKAGES,
     secrets: { "sasl.password": options?.sasl?.password },
-    metrics: [BACKLOG],
     async open(ctx, options) {
       const kafka = await loadKafka("fromKafka");
       const { startKafka } = await import("./kafka/session.ts");

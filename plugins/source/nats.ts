@@ -7,7 +7,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { tlsFileProblems, tlsRule } from "../../core/ports/tls-files.ts";
 import { loadNats, NATS_LOGIN, NATS_PACKAGES, natsSecrets, natsServers } from "../brokers/nats.ts";
-import { BACKLOG, messageSource } from "./messages/plugin.ts";
+import { messageSource } from "./messages/plugin.ts";
 import type { FromNatsOptions } from "./nats/session.ts";
 
 /** Publishes the messages of a JetStream stream. Needs `@nats-io/transport-node` and `@nats-io/jetstream`. */
@@ -28,7 +28,6 @@ export function fromNats(options: FromNatsOptions): Plugin<"source", Source> {
     },
     packages: NATS_PACKAGES,
     secrets: natsSecrets(options),
-    metrics: [BACKLOG],
     fileProblems: (name, configDir) => tlsFileProblems(name, options?.tls, configDir),
     async open(ctx, options) {
       const library = await loadNats("fromNats");

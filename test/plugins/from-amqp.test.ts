@@ -76,10 +76,11 @@ function ownLaws(rabbit: () => RabbitUpstream): void {
     for (const messageId of ["m-1", "m-1"]) await sendWith(queue, [event(0)], { messageId });
     await sendWith(queue, [event(1), event(2), event(1)], {});
     await sendWith(queue, [event(1)], { correlationId: "another" });
-    const { source, desk } = await openSource(fromAmqp({ url: rabbit().url, queue }));
+    const { source, desk, log } = await openSource(fromAmqp({ url: rabbit().url, queue }));
     await source.start(desk.intake.accept, fsync);
     await until(async () => desk.told.length === 4 && (await waiting(queue)) === 0);
     await source.stop();
+    expect(log.lines.filter(({ message }) => message.includes("taken for one that was stored"))).toHaveLength(1);
     expect(desk.told[0]?.id).toBe(`${queue}:m-1`);
     expect([...ledger(desk.told)]).toEqual([
       [0, 1],

@@ -3,12 +3,11 @@ import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
 import { unlessAborted } from "../../core/lib/within.ts";
 import { connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
-import { Intake } from "../../plugins/source/messages/intake.ts";
+import { Intake, type Backlog } from "../../plugins/source/messages/intake.ts";
 import { keepConnected } from "../../plugins/brokers/keep-connected.ts";
 import { testClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { desk, paid } from "../support/intake.ts";
-import { quietMetrics } from "../support/quiet.ts";
 import { until } from "../support/until.ts";
 
 it("leaves nothing on the source's signal, however often upstream was away", async () => {
@@ -97,8 +96,8 @@ it("does not wait for a reading of the backlog that nobody answers, and leaves n
   const over = new AbortController();
   const clock = testClock();
   let readings = 0;
-  const read = (): Promise<number> => (++readings < 50 ? Promise.resolve(3) : never);
-  const watching = watchBacklog({ clock, metrics: quietMetrics() }, "orders", over.signal, read);
+  const read = (): Promise<Backlog> => (++readings < 50 ? Promise.resolve({ count: 3 }) : never);
+  const watching = watchBacklog(clock, { backlog: () => undefined }, over.signal, read);
   await until(async () => {
     await clock.advance(15_000);
     return readings === 50;

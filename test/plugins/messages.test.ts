@@ -66,6 +66,21 @@ describe("messages", () => {
     expect(metrics.counted.get("source_redelivered test")).toBe(1);
   });
 
+  it("that nothing tells apart and that are new are one event, of which the log warns once", async () => {
+    const { send, told, log } = started();
+    const message = { payload: event(), place: "q:1", madePlace: true, redelivered: false };
+    await send(message);
+    await send({ ...message, redelivered: true });
+    const warnings = () => log.lines.filter(({ message: text }) => text.includes("taken for one that was stored"));
+    expect(warnings()).toEqual([]);
+    for (let i = 0; i < 2; i++) await send(message);
+    expect([told.length, warnings().length]).toEqual([1, 1]);
+    const own = { ...message, payload: event({ id: "mine" }), place: "q:2" };
+    const another = started();
+    for (let i = 0; i < 2; i++) await another.send(own);
+    expect(another.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
+  });
+
   it("whose place is no valid id get its hash, the same each time", async () => {
     const { send, told } = started();
     await send({ payload: event(), place: "ü b" });
@@ -280,5 +295,58 @@ describe("messages that are not ours", () => {
     expect(fates.map(({ kind }) => kind)).toEqual(["poison", "poison", "poison", "poison"]);
     expect(fates[0]).toMatchObject({ detail: expect.stringContaining("map of the source has thrown: SyntaxError") });
     expect(told).toEqual([]);
+  });
+});
+
+describe("the lag of a message source", () => {
+  const lagOf = (made: MessageBench): number | undefined => {
+    // As a reading of the metrics does.
+    made.intake.readiness();
+    return made.metrics.shown.get("source_lag_seconds test");
+  };
+
+  it("is there from the start, and grows for as long as upstream is away", async () => {
+    const made = started();
+    expect(made.metrics.shown.get("source_lag_seconds test")).toBe(0);
+    made.intake.away("no answer");
+    await made.clock.advance(200_000);
+    made.intake.away("still none");
+    await made.clock.advance(200_000);
+    expect(lagOf(made)).toBe(400);
+    made.intake.away(undefined);
+    expect(lagOf(made)).toBe(0);
+  });
+
+  it("grows while nothing can be stored and nothing more comes, whether or not upstream has times", async () => {
+    const made = messageBench();
+    let refusing = true;
+    const { intake } = desk();
+    const accept: Accept = (request) =>
+      refusing
+        ? Promise.reject(new Problem("STORAGE_FULL", "full", { retryAfter: 10_000 }))
+        : intake.accept(request);
+    void made.source.start(accept, { durability: "fsync" });
+    const sent = made.send(event());
+    await made.clock.whenSleeping();
+    await made.clock.advance(20_000);
+    expect(lagOf(made)).toBe(20);
+    refusing = false;
+    await made.clock.advance(10_000_000);
+    await sent;
+    expect(lagOf(made)).toBe(0);
+  });
+
+  it("is as old as the first message upstream, as long as that stays the same", async () => {
+    const made = started();
+    made.intake.backlog({ count: 2, first: "a" });
+    await made.clock.advance(15_000);
+    made.intake.backlog({ count: 1, first: "a" });
+    await made.clock.advance(15_000);
+    expect(lagOf(made)).toBe(30);
+    made.intake.backlog({ count: 9, first: "b" });
+    await made.clock.advance(5_000);
+    expect([lagOf(made), made.metrics.shown.get("relay_source_backlog test")]).toEqual([5, 9]);
+    made.intake.backlog({ count: 0 });
+    expect(lagOf(made)).toBe(0);
   });
 });

@@ -163,6 +163,24 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     await open.end();
   });
 
+  it("shows how many rows an open transaction holds back, and for how long", async () => {
+    const name = await table();
+    const open = await server.connect();
+    await open.query("BEGIN");
+    await open.query(`INSERT INTO ${name} (event) VALUES ($1)`, [event({ data: "slow" })]);
+    for (const data of ["one", "two"]) await add(name, event({ data }));
+    await using made = await bench(name);
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    const { shown } = made.metrics;
+    await until(() => shown.get("relay_source_backlog postgres") === 2);
+    await until(() => made.source.readiness?.() === undefined && (shown.get("source_lag_seconds postgres") ?? 0) > 0);
+    expect(told).toEqual([]);
+    await open.query("COMMIT");
+    await until(() => told.length === 3);
+    await open.end();
+  });
+
   it("of several nodes never goes backwards, whichever of them is slow", async () => {
     const name = await table();
     const storage = shelf();

@@ -91,6 +91,15 @@ function ownLaws(postgres: () => PostgresUpstream): void {
     expect([rows.length, made.told.length, (await made.dead()).length]).toEqual([2, 1, 1]);
   });
 
+  it.each(["delete", "mark"] as const)("shows how many rows wait while nothing can be stored (%s)", async (done) => {
+    const made = await bench({ done });
+    await made.add(event(), event(), event());
+    const refuse = () => Promise.reject(new Problem("STORAGE_FULL", "full"));
+    await made.source.start(refuse, info);
+    await until(() => made.metrics.shown.get("relay_source_backlog postgres") === 3);
+    await made.source.stop();
+  });
+
   it("moves its bad rows to the dead table, with the reason, and no other", async () => {
     await using made = await started();
     await made.add(event(), "it's \\ no JSON", `[${event()},{}]`, null, event());

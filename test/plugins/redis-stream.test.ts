@@ -2,6 +2,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
+import { Problem } from "../../core/model/problem.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import type { FromRedisStreamOptions } from "../../plugins/source/redis-stream/source.ts";
 import { paid } from "../support/intake.ts";
@@ -79,6 +80,16 @@ function ownLaws(redis: () => RedisUpstream): void {
     await mapped.add('{"n":1}', "Tenant", "key_3");
     await mapped.done();
     expect(mapped.desk.told[0]).toMatchObject({ keyId: "key_3", body: expect.stringContaining('"data":{"n":1}}') });
+  });
+
+  it("shows how many entries wait behind those that cannot be stored", async () => {
+    const stream = await redis().make();
+    for (let i = 0; i < 3; i++) await redis().client.xadd(stream, "*", "event", event({ data: i }));
+    const made = await openSource(fromRedisStream({ url: redis().url, stream, consumer: "test", maxInFlight: 1 }));
+    const refuse = () => Promise.reject(new Problem("STORAGE_FULL", "full"));
+    await made.source.start(refuse, fsync);
+    await until(() => (made.metrics.shown.get("relay_source_backlog redisStream") ?? 0) >= 2);
+    await made.source.stop();
   });
 
   it("does not read from another database than the one of its url", async () => {

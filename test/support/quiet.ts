@@ -16,15 +16,20 @@ export function quietLog(): Log & { readonly lines: Line[] } {
   return { lines, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-export function quietMetrics(): Metrics & { readonly counted: Map<string, number> } {
-  const counted = new Map<string, number>();
+export function quietMetrics(): Metrics & {
+  readonly counted: Map<string, number>;
+  /** Gauges as they stand. */
+  readonly shown: Map<string, number>;
+} {
+  const [counted, shown] = [new Map<string, number>(), new Map<string, number>()];
   return {
     counted,
+    shown,
     count: (name, labels = {}, by = 1) => {
       const full = [name, ...Object.values(labels)].join(" ");
       counted.set(full, (counted.get(full) ?? 0) + by);
     },
-    gauge: () => {},
+    gauge: (name, value, labels = {}) => void shown.set([name, ...Object.values(labels)].join(" "), value),
     observe: () => {},
   };
 }

@@ -107,7 +107,7 @@ export function readAmqp(original: ConsumeMessage, queue: string, from: Consumed
     subject: fields.routingKey,
     // The property has seconds, written by the publisher.
     at: typeof timestamp === "number" ? timestamp * 1_000 : undefined,
-    place: `${queue}:${identityOf(original)}`,
+    ...placeOf(original, queue),
     redelivered: fields.redelivered,
     original,
     from,
@@ -115,14 +115,15 @@ export function readAmqp(original: ConsumeMessage, queue: string, from: Consumed
 }
 
 /**
- * Returns what recognises a message that is delivered again. RabbitMQ gives a message no position, so that without the
+ * Returns the place by which a message is recognised that is delivered again. RabbitMQ gives a message no position, so that without the
  * property `message-id` only its content is left: two that are alike in all of this are one event.
  */
-function identityOf({ content, fields, properties }: ConsumeMessage): string {
+function placeOf({ content, fields, properties }: ConsumeMessage, queue: string) {
   const { messageId, correlationId, timestamp, type }: Unchecked = properties;
-  if (typeof messageId === "string" && messageId !== "") return messageId;
+  if (typeof messageId === "string" && messageId !== "") return { place: `${queue}:${messageId}` };
   const envelope = JSON.stringify([fields.exchange, fields.routingKey, correlationId, timestamp, type]);
-  return hash("sha256", Buffer.concat([Buffer.from(envelope), content]), "hex").slice(0, 40);
+  const digest = hash("sha256", Buffer.concat([Buffer.from(envelope), content]), "hex").slice(0, 40);
+  return { place: `${queue}:${digest}`, madePlace: true };
 }
 
 function textHeaders(headers: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {

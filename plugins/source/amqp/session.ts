@@ -67,7 +67,9 @@ export function startAmqp(
       intake.offer([readAmqp(message, queue, from)]);
     });
     life.connected();
-    const watching = watchBacklog(ctx, source, life.ending, async () => (await channel.checkQueue(queue)).messageCount);
+    const watching = watchBacklog(clock, intake, life.ending, async () => ({
+      count: (await channel.checkQueue(queue)).messageCount,
+    }));
     await unlessAborted(life.stopping, lost.promise);
     await watching;
     await endsWithin(clock, CLOSE_MS, channel.cancel(consumerTag));

@@ -99,13 +99,13 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
       giveUp();
       dealing = dealing.then(deal).catch(fail);
     });
-    await watchBacklog(ctx, source, ending, async () => {
+    await watchBacklog(clock, intake, ending, async () => {
       const { waiting, isWider } = await read.backlog();
-      if (!isWider) return waiting;
+      if (!isWider) return { count: waiting };
       // The client does not notice partitions that are added: the group is dealt out again when its leader rejoins.
       giveUp();
       await consumer.joinGroup({}).catch(fail);
-      return waiting;
+      return { count: waiting };
     });
   }
 

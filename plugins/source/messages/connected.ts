@@ -3,11 +3,9 @@ import { every } from "../../../core/lib/every.ts";
 import { endsWithin, unlessAborted } from "../../../core/lib/within.ts";
 import { keepConnected } from "../../brokers/keep-connected.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import type { Intake } from "./intake.ts";
+import type { Backlog, Intake } from "./intake.ts";
 import type { RawMessage } from "./message.ts";
-import { BACKLOG } from "./plugin.ts";
 
 /** The life of one session within that of its source. */
 export interface SessionLife {
@@ -81,10 +79,10 @@ const EVERY_MS = 15_000;
  * the session itself notices when its broker is away.
  */
 export async function watchBacklog(
-  { clock, metrics }: Pick<PluginContext, "clock" | "metrics">,
-  source: string,
+  clock: Clock,
+  intake: { backlog(waiting: Backlog): void },
   over: AbortSignal,
-  read: () => Promise<number>,
+  read: () => Promise<Backlog | undefined>,
 ): Promise<void> {
   async function measure(): Promise<void> {
     // A broker that does not answer must not hold up a stop.
@@ -92,7 +90,7 @@ export async function watchBacklog(
       over,
       read().catch(() => undefined),
     );
-    if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
+    if (waiting !== undefined && !over.aborted) intake.backlog(waiting);
   }
   await measure();
   await every(clock, EVERY_MS, measure, over);

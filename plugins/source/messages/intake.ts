@@ -9,7 +9,8 @@ import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
 import { createBadMessages, type BadMessages } from "./bad-messages.ts";
-import type { Poison, RawMessage, Reading } from "./message.ts";
+import { derivedId, type Poison, type RawMessage, type Reading } from "./message.ts";
+import { BACKLOG } from "./plugin.ts";
 import { readMessage, type Draft } from "./read.ts";
 import { createWindow } from "./window.ts";
 
@@ -41,6 +42,13 @@ interface IntakeOptions<Message extends RawMessage> {
   readonly firstWins?: boolean;
 }
 
+/** What waits upstream. */
+export interface Backlog {
+  readonly count: number;
+  /** Tells its first message from others, where upstream can say. */
+  readonly first?: string | undefined;
+}
+
 /** A message with its events. */
 interface Held<Message> {
   readonly message: Message;
@@ -70,6 +78,11 @@ export class Intake<Message extends RawMessage> {
   #unreachable: string | undefined;
   #refusing: string | undefined;
   #untold: string | undefined;
+  /** Epoch ms since when there is no connection, since when messages wait here, and since when the first one upstream does. */
+  #awaySince: number | undefined;
+  #waitsHere: number | undefined;
+  #waitsThere: { readonly first: string; readonly since: number } | undefined;
+  #hasWarned = false;
 
   constructor(ctx: Pick<PluginContext, "clock" | "log" | "metrics">, options: IntakeOptions<Message>) {
     this.#ctx = ctx;
@@ -86,6 +99,7 @@ export class Intake<Message extends RawMessage> {
 
   start(accept: Accept): void {
     this.#accept = accept;
+    this.#lag();
   }
 
   /** Takes messages in, to be stored in this order. Returns at once. */
@@ -113,10 +127,21 @@ export class Intake<Message extends RawMessage> {
     if (reason === undefined && this.#unreachable !== undefined)
       log.info("a source has its upstream again", { source });
     this.#unreachable = reason;
+    this.#awaySince = reason === undefined ? undefined : (this.#awaySince ?? this.#ctx.clock.now());
+    this.#lag();
   }
 
-  /** Returns the answer of `Source.readiness`. */
+  /** Notes what waits upstream. A first message that is still the same waits since it was first noted. */
+  backlog({ count, first }: Backlog): void {
+    const [{ clock, metrics }, source] = [this.#ctx, this.#source];
+    metrics.gauge(BACKLOG.name, count, { source });
+    if (first !== this.#waitsThere?.first) this.#waitsThere = first === undefined ? undefined : { first, since: clock.now() };
+    this.#lag();
+  }
+
+  /** Returns the answer of `Source.readiness`, which each reading of the metrics asks for: the lag grows also while nothing comes. */
   readiness(): string | undefined {
+    this.#lag();
     return this.#unreachable ?? (this.#refusing && `nothing can be stored now: ${this.#refusing}`);
   }
 
@@ -142,7 +167,8 @@ export class Intake<Message extends RawMessage> {
     while (this.#queue.length > 0 && !this.stopping.aborted) {
       const group = this.#nextGroup();
       if (group.length > 0) await this.#store(group);
-      this.#lag(this.#queue.length === 0 ? undefined : group[0]?.message.at);
+      if (this.#queue.length === 0) this.#waitsHere = undefined;
+      this.#lag();
     }
     this.#running = undefined;
   }
@@ -177,6 +203,7 @@ export class Intake<Message extends RawMessage> {
   async #store(group: readonly Held<Message>[]): Promise<void> {
     const messages = group.map(({ message }) => message);
     const publications = publicationsOf(group);
+    this.#waitsHere = messages[0]?.at ?? this.#ctx.clock.now();
     for (let tries = 0; !this.stopping.aborted; tries++) {
       try {
         const accepted = await (this.#accept as Accept)({ publications, source: this.#source });
@@ -185,7 +212,7 @@ export class Intake<Message extends RawMessage> {
         return this.#stored(messages);
       } catch (error) {
         if (!(error instanceof Problem) || isLater(error)) {
-          await this.#later(error, tries, messages[0]?.at);
+          await this.#later(error, tries);
           continue;
         }
         // Storage has answered about the events.
@@ -220,21 +247,22 @@ export class Intake<Message extends RawMessage> {
     for (const i of named) await this.#store([group[i] as Held<Message>]);
   }
 
-  async #later(error: unknown, tries: number, at: number | undefined): Promise<void> {
+  async #later(error: unknown, tries: number): Promise<void> {
     const { clock, log } = this.#ctx;
     const reason = error instanceof Problem ? error.code : String(error);
     if (this.#refusing !== reason)
       log.warn("a source waits: nothing can be stored now", { source: this.#source, reason });
     this.#refusing = reason;
-    if (at !== undefined) this.#lag(at);
+    this.#lag();
     const askedMs = error instanceof Problem ? (error.extras.retryAfter ?? 0) * 1_000 : 0;
     const waitMs = Math.min(LONGEST_WAIT_MS, Math.max(askedMs, FIRST_WAIT_MS * 2 ** Math.min(tries, 16)));
     await clock.sleep(clock.now() + waitMs, this.stopping).catch(() => undefined);
   }
 
-  /** @param at when upstream got the oldest message that waits; `undefined`: none does, or upstream does not say */
-  #lag(at: number | undefined): void {
-    const ms = at === undefined ? 0 : Math.max(0, this.#ctx.clock.now() - at);
+  /** Shows since when something waits, or may: of an upstream that is away, nobody knows. */
+  #lag(): void {
+    const now = this.#ctx.clock.now();
+    const ms = now - Math.min(now, this.#waitsHere ?? now, this.#waitsThere?.since ?? now, this.#awaySince ?? now);
     this.#ctx.metrics.gauge("source_lag_seconds", ms / 1_000, { source: this.#source });
   }
 
@@ -242,10 +270,20 @@ export class Intake<Message extends RawMessage> {
     let at = 0;
     let repeats = 0;
     for (const { message, drafts } of group) {
-      if (message.redelivered === true || accepted[at]?.duplicate === true) repeats++;
+      const { duplicate = false, id } = accepted[at] ?? {};
+      if (message.redelivered === true || duplicate) repeats++;
+      if (duplicate && message.madePlace === true && id === derivedId(message.place)) this.#warnOfAlike(message);
       at += drafts.length;
     }
     if (repeats > 0) this.#ctx.metrics.count("source_redelivered", { source: this.#source }, repeats);
+  }
+
+  /** Two messages that nothing tells apart are one event: upstream says that the second was not delivered before. */
+  #warnOfAlike({ redelivered }: Message): void {
+    if (redelivered === true || this.#hasWarned) return;
+    this.#hasWarned = true;
+    const detail = "messages without an id that are alike become one event: let their publisher set message-id";
+    this.#ctx.log.warn("a new message is taken for one that was stored", { source: this.#source, detail });
   }
 
   #stored(messages: readonly Message[]): void {

@@ -22,6 +22,8 @@ export interface RawMessage {
    * redelivery. It becomes the id of an event that has none.
    */
   readonly place: string;
+  /** True when upstream has no places, and this one is made of the content: messages that are alike share it. */
+  readonly madePlace?: boolean;
   /** True when upstream says that it was delivered before. */
   readonly redelivered?: boolean;
 }

@@ -33,7 +33,6 @@ export const MESSAGE: Rules<MessageOptions> = {
   type: mapping("an event type or a function", isEventName),
 };
 
-/** The metric of sources that know how much waits upstream. */
 export const BACKLOG: MetricDeclaration = {
   name: "relay_source_backlog",
   type: "gauge",
@@ -56,7 +55,6 @@ interface MessageSource<Options extends MessageOptions> {
   readonly packages?: readonly string[];
   /** The other secret options by their paths. What is no secret is left out: a problem names it. */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
-  readonly metrics?: readonly MetricDeclaration[];
   /** Returns what is wrong with the files that the options name. Must not throw. */
   readonly fileProblems?: (name: string, configDir: string) => readonly FieldError[];
   /**
@@ -67,7 +65,7 @@ interface MessageSource<Options extends MessageOptions> {
 }
 
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { factory, kind, options, protocols, packages = [], metrics = [], fileProblems, open } = given;
+  const { factory, kind, options, protocols, packages = [], fileProblems, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
   const url = protocols && { url: secretUrl(protocols) };
   const rules = { ...MESSAGE, ...url, ...given.rules } as Rules<Options>;
@@ -79,7 +77,7 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
     ownName: true,
     problems: [...optionProblems(options, rules), ...packageProblems(factory, packages)],
     secrets: Object.fromEntries(secrets.filter(([, value]) => isSecretOption(value))),
-    metrics,
+    metrics: [BACKLOG],
     ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
     setup: (ctx) =>
       open(

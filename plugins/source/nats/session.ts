@@ -72,7 +72,9 @@ export function startNats(ctx: PluginContext, options: FromNatsOptions & Reading
       dead.pass(message, poison, publish, ending),
     );
     connected();
-    const watching = watchBacklog(ctx, source, ending, async () => (await pulling.info()).num_pending);
+    const watching = watchBacklog(clock, intake, ending, async () => ({
+      count: (await pulling.info()).num_pending,
+    }));
     void settlement.extendLeases(clock, over, (info.config.ack_wait ?? 30e9) / 1e6);
     await unlessAborted(stopping, take(pulling, manager, settlement, stopping));
     await watching;

@@ -8,7 +8,7 @@ import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { DeadLetters } from "../messages/dead-letters.ts";
 import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
-import { Batch, type Reader, type Row } from "./rows.ts";
+import { Batch, backlogOf, type Reader, type Row } from "./rows.ts";
 
 interface CursorParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
@@ -79,12 +79,18 @@ export class CursorReader implements Reader {
     }
   }
 
+  /** Counts those of transactions that an open one holds back too. */
+  backlog(connection: Connection) {
+    const { sql, values } = behindPlace(this.#cursor);
+    return backlogOf(connection, this.#parts.table, `WHERE ${sql} ORDER BY tx, id`, values);
+  }
+
   /** Reads the next rows behind a place: at most as many as may be in flight. */
   #read(connection: Connection, behind: Cursor | undefined, count: number): Promise<readonly Columns[]> {
-    const after = behind === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
+    const { sql, values } = behindPlace(behind);
     return connection.rows(
-      `SELECT * FROM ${quoted(this.#parts.table)} WHERE ${after}tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
-      behind === undefined ? [] : [behind.tx, behind.id],
+      `SELECT * FROM ${quoted(this.#parts.table)} WHERE ${sql} AND tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
+      values,
     );
   }
 
@@ -158,6 +164,11 @@ function decodeCursor(text: string): Cursor | undefined {
     return undefined;
   }
 }
+
+const behindPlace = (cursor: Cursor | undefined) =>
+  cursor === undefined
+    ? { sql: "true", values: [] }
+    : { sql: "(tx, id) > ($1::xid8, $2::bigint)", values: [cursor.tx, cursor.id] };
 
 const placeOf = ({ tx, id }: Columns): Cursor => ({ tx: tx as string, id: id as string });
 

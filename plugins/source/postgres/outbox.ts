@@ -9,7 +9,7 @@ import type { Log } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
 import { failureReason } from "../../brokers/keep-connected.ts";
 import { literal, quoted, type Columns, type Connection, type OpenConnection } from "../../brokers/postgres.ts";
-import { Batch, type Fate, type Reader, type Row } from "./rows.ts";
+import { Batch, backlogOf, type Fate, type Reader, type Row } from "./rows.ts";
 
 interface OutboxParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
@@ -60,6 +60,10 @@ export class OutboxReader implements Reader {
   async drain(connection: Connection, signal: AbortSignal): Promise<void> {
     while (!signal.aborted && (await this.#page(connection)))
       this.#helping ??= this.#help(signal).finally(() => (this.#helping = undefined));
+  }
+
+  backlog(connection: Connection) {
+    return backlogOf(connection, this.#parts.table, `${this.#open} ORDER BY id`);
   }
 
   async end(): Promise<void> {
@@ -160,9 +164,12 @@ export class OutboxReader implements Reader {
    * DELETE by their ids, at two thirds of the server's CPU.
    */
   #take(count: number): string {
-    const open = this.#parts.done === "mark" ? "WHERE done_at IS NULL" : "";
-    const next = `SELECT ctid FROM ${this.#from} ${open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
+    const next = `SELECT ctid FROM ${this.#from} ${this.#open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
     return `${this.#finish(`ctid = ANY(ARRAY(${next}))`)} RETURNING *`;
+  }
+
+  get #open(): string {
+    return this.#parts.done === "mark" ? "WHERE done_at IS NULL" : "";
   }
 
   #finish(which: string): string {

@@ -1,7 +1,7 @@
 /** Rows as messages, in batches whose rows are done together. */
-import type { Upstream } from "../messages/intake.ts";
+import type { Backlog, Upstream } from "../messages/intake.ts";
 import type { Poison, RawMessage } from "../messages/message.ts";
-import type { Columns, Connection } from "../../brokers/postgres.ts";
+import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
 
 /** Reads the rows of a table in one of two ways. */
 export interface Reader {
@@ -9,6 +9,8 @@ export interface Reader {
   check(connection: Connection): Promise<void>;
   /** Publishes all rows that can be read now. @throws Error when PostgreSQL or the store fails */
   drain(connection: Connection, signal: AbortSignal): Promise<void>;
+  /** Counts the rows that are not done, whatever keeps them from being read. */
+  backlog(connection: Connection): Promise<Backlog>;
   /** Closes what `drain` has opened, at the end of each session. */
   end?(): Promise<void>;
   /** Says which row cannot be set aside; `undefined`: none. */
@@ -22,6 +24,21 @@ export interface Row extends RawMessage {
 }
 
 export type Fate = "stored" | "returned" | Poison;
+
+/** Most rows that are counted: a table of millions would be read to its end each time. */
+const MOST_COUNTED = 100_000;
+
+/** @param which the WHERE and the ORDER BY of rows that wait, as an index has them */
+export async function backlogOf(
+  connection: Connection,
+  table: string,
+  which: string,
+  values?: readonly string[],
+): Promise<Backlog> {
+  const waiting = `SELECT id FROM ${quoted(table)} ${which} LIMIT ${MOST_COUNTED}`;
+  const [found] = await connection.rows(`SELECT count(*), min(id) AS first FROM (${waiting}) AS waiting`, values);
+  return { count: Number(found?.["count"]), first: found?.["first"] ?? undefined };
+}
 
 /** Columns that are no headers. */
 const OWN = new Set(["id", "event", "tx", "done_at"]);

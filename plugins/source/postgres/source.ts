@@ -4,7 +4,7 @@ import type pg from "pg";
 import { unlessAborted, within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { connectedSource, type SessionLife } from "../messages/connected.ts";
+import { connectedSource, watchBacklog, type SessionLife } from "../messages/connected.ts";
 import { DeadLetters } from "../messages/dead-letters.ts";
 import { Intake } from "../messages/intake.ts";
 import type { MessageOptions, Reading } from "../messages/message.ts";
@@ -50,8 +50,18 @@ export function startPostgres(
       ? new CursorReader({ intake, table, storage: ctx.storage, kept: new DeadLetters(ctx, source) })
       : new OutboxReader({ intake, table, connect, done, clock, log: ctx.log, source });
 
+  /** On a connection of its own: that of the session may be in a transaction, or wait for the storage. */
+  async function backlog(ending: AbortSignal) {
+    const connection = await connect(ending);
+    try {
+      return await reader.backlog(connection);
+    } finally {
+      await connection.close();
+    }
+  }
+
   /** Reads what is there, then waits for a NOTIFY or the next poll. */
-  async function session({ stopping, connected }: SessionLife): Promise<void> {
+  async function session({ stopping, ending, connected }: SessionLife): Promise<void> {
     const connection = await connect(stopping);
     let news = Promise.withResolvers<void>();
     const prepare = async (): Promise<void> => {
@@ -63,6 +73,7 @@ export function startPostgres(
       await unlessAborted(stopping, prepare());
       if (stopping.aborted) return;
       connected();
+      void watchBacklog(clock, intake, ending, () => backlog(ending));
       while (!stopping.aborted) {
         news = Promise.withResolvers();
         await reader.drain(connection, stopping);

@@ -10,8 +10,8 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import { redisClient } from "../../brokers/redis.ts";
-import { connectedSource, type SessionLife } from "../messages/connected.ts";
-import { Intake, type Upstream } from "../messages/intake.ts";
+import { connectedSource, watchBacklog, type SessionLife } from "../messages/connected.ts";
+import { Intake, type Backlog, type Upstream } from "../messages/intake.ts";
 import type { MessageOptions, Poison, RawMessage, Reading } from "../messages/message.ts";
 
 export interface FromRedisStreamOptions extends MessageOptions {
@@ -69,7 +69,7 @@ class StreamReader implements Upstream<StreamEntry> {
   }
 
   /** Reads until the source stops. @throws Error when Redis fails */
-  async session(intake: Intake<StreamEntry>, { stopping, connected }: SessionLife): Promise<void> {
+  async session(intake: Intake<StreamEntry>, { stopping, ending, connected }: SessionLife): Promise<void> {
     this.#fault = undefined;
     const [reading, writing] = [this.#client(), this.#client()];
     const close = (): void => reading.disconnect();
@@ -83,6 +83,7 @@ class StreamReader implements Upstream<StreamEntry> {
       this.#writer = writing;
       await this.#makeGroup(writing);
       connected();
+      void watchBacklog(this.#clock, intake, ending, () => this.#backlog(writing));
       await this.#readAll(reading, intake, stopping);
     } catch (error) {
       // While the source stops, what is under way is still acknowledged: by the connection that `close` knows, and no other.
@@ -126,6 +127,14 @@ class StreamReader implements Upstream<StreamEntry> {
     } catch (error) {
       if (!String((error as Error).message).startsWith("BUSYGROUP")) throw error;
     }
+  }
+
+  /** Asks for what no consumer of the group has got: Redis 7 knows it, unless entries were deleted out of order. */
+  async #backlog(writing: Redis): Promise<Backlog | undefined> {
+    const groups = (await writing.xinfo("GROUPS", this.#options.stream)) as readonly (readonly unknown[])[];
+    const group = groups.find((one) => one[one.indexOf("name") + 1] === this.#options.group);
+    const lag = group?.[group.indexOf("lag") + 1];
+    return typeof lag === "number" ? { count: lag } : undefined;
   }
 
   /** Reads first what an earlier run of this consumer left, then what others have left, then what is new. */

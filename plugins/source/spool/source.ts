@@ -48,6 +48,8 @@ class Spool implements Source {
   /** Why each file waits, so that a reason is logged once. */
   #reasons = new Map<string, string>();
   #isTidied = false;
+  /** Why nothing can be read, or stored, now. */
+  #trouble: string | undefined;
 
   constructor(ctx: PluginContext, folder: Folder, rescanMs: number) {
     [this.#ctx, this.#folder, this.#rescanMs] = [ctx, folder, rescanMs];
@@ -67,6 +69,10 @@ class Spool implements Source {
     this.#running = this.#run({ accept, progress: this.#progress, stopping: this.#stop.signal });
   }
 
+  readiness(): string | undefined {
+    return this.#trouble;
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort(new Error("stopping"));
     this.#watcher?.close();
@@ -79,7 +85,9 @@ class Spool implements Source {
       let waitMs: number | undefined;
       try {
         waitMs = await this.#scan(taking);
+        if (waitMs === undefined) this.#trouble = undefined;
       } catch (error) {
+        this.#trouble = `the folder cannot be read: ${systemReason(error)}`;
         this.#ctx.log.error("a spool folder cannot be read", { error: String(error) });
       }
       // After a refusal as long as it asked for, else until something happens in the folder.
@@ -123,6 +131,7 @@ class Spool implements Source {
     const taken = await takeIn(opened, taking);
     if (taken.kind === "later") {
       this.#waits(name, taken.reason);
+      if (taken.retryAfterMs !== undefined) this.#trouble = `nothing can be stored now: ${taken.reason}`;
       this.#lag(clock.now() - opened.changedAt);
       return taken.retryAfterMs;
     }
