@@ -37,11 +37,10 @@ export const connector = (given: ConnectorOptions): Connect => {
     const literal = literalOf(hostname);
     const found = literal === undefined ? await resolveNamed(hostname, signal) : [literal];
     if (found.length === 0) throw new ConnectError("dns", `${hostname} has no address`);
-    const socket = await dialFirst(found, port, dial, clock, signal);
-    socket.setNoDelay(true);
-    if (!tls) return socket;
+    const open = () => dialFirst(found, port, dial, clock, signal);
+    if (!tls) return await open();
     const options = { host: literal ?? hostname, literal: literal !== undefined, port, alpn: ["http/1.1"] };
-    return await secure(socket, options, trusted(), sessions, signal);
+    return await secure(open, options, trusted, sessions, signal);
   }
 
   /** @throws ProxyError when it cannot be reached, or the signal's reason */
@@ -63,16 +62,16 @@ export const connector = (given: ConnectorOptions): Connect => {
     const found = literal === undefined ? await resolve(host, signal) : [literal];
     if (found.length === 0) throw new ConnectError("dns", `${host} has no address`, "DNS_NODATA");
     pass(rules.addresses(host, port, found));
-    if (tls) await handshake();
-    signal.throwIfAborted();
-    const socket =
-      proxy === undefined
+    async function open(): Promise<Socket> {
+      if (tls) await handshake();
+      signal.throwIfAborted();
+      return proxy === undefined
         ? await dialFirst(found, port, dial, clock, signal)
         : await tunnel(proxy, found, port, () => proxied(proxy, signal), signal);
-    socket.setNoDelay(true);
-    if (!tls) return socket;
+    }
+    if (!tls) return await open();
     const options = { host: literal ?? host, literal: literal !== undefined, port, alpn };
-    return await secure(socket, options, trusted(identity), sessions, signal);
+    return await secure(open, options, () => trusted(identity), sessions, signal);
   };
 };
 

@@ -77,6 +77,7 @@ const open = async (address: string, port: number, dial: Dial, signal: AbortSign
       const meant = parseAddress(address);
       if (peer === undefined || meant === undefined || !sameAddress(peer, meant))
         return fail(new ConnectError("guard", "the peer is not the address that was checked", "PEER_NOT_PUBLIC"));
+      socket.setNoDelay(true);
       resolve(socket);
     },
     error(error: NodeJS.ErrnoException) {

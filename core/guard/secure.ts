@@ -15,8 +15,32 @@ interface SecureOptions {
   readonly alpn: readonly string[];
 }
 
+/**
+ * Opens a socket and starts TLS over it. A server that refuses the session which it is offered gets one full handshake, on a
+ * new connection: no byte of a request was sent.
+ * @param trusted is asked once the socket is open: the next identity replaces the certificate of a shared context
+ * @throws what `open` throws, ConnectError `tls`, or the signal's reason
+ */
+export async function secure(
+  open: () => Promise<Socket>,
+  options: SecureOptions,
+  trusted: () => TrustedContext,
+  sessions: TlsSessions,
+  signal: AbortSignal,
+): Promise<Socket> {
+  try {
+    return await handshake(await open(), options, trusted(), sessions, signal);
+  } catch (error) {
+    if (!(error instanceof SessionRefused)) throw error;
+    return await handshake(await open(), options, trusted(), sessions, signal);
+  }
+}
+
+/** No session is kept of such a server for a while, so the next handshake offers none. */
+class SessionRefused extends ConnectError {}
+
 /** Takes over the socket, and destroys it on any failure. @throws ConnectError `tls`, or the signal's reason */
-export const secure = async (
+const handshake = async (
   socket: Socket,
   { host, literal, port, alpn }: SecureOptions,
   { context, scope }: TrustedContext,
@@ -40,11 +64,13 @@ export const secure = async (
   });
   try {
     return await awaitSocket<Socket>(secured, signal, (resolve, fail) => {
-      const refused = (error: ConnectError): void => {
+      const refused = (message: string, code?: string): void => {
         if (offered !== undefined) sessions.refuse(server);
-        fail(error);
+        // With a certificate that is not trusted, the handshake was a full one.
+        const isRefusal = offered !== undefined && !secured.authorizationError;
+        fail(new (isRefusal ? SessionRefused : ConnectError)("tls", message, code));
       };
-      const failed = (error: Error): void => refused(new ConnectError("tls", describe(error), codeOf(error)));
+      const failed = (error: Error): void => refused(describe(error), codeOf(error));
       return {
         secureConnect() {
           if (!secured.authorized) return failed(secured.authorizationError);
@@ -52,7 +78,7 @@ export const secure = async (
           resolve(secured);
         },
         error: failed,
-        close: () => refused(new ConnectError("tls", "TLS: the connection was closed in the handshake")),
+        close: () => refused("TLS: the connection was closed in the handshake"),
       };
     });
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Sessions of TLS over real sockets: when a connection is resumed, and when it must be verified once more. */
 import { createServer } from "node:tls";
 import type { TLSSocket, TlsOptions } from "node:tls";
-import type { AddressInfo } from "node:net";
+import { connect, createServer as createGate, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createGuard } from "../../core/guard/index.ts";
 import type { Guard } from "../../core/guard/index.ts";
@@ -35,6 +35,46 @@ async function serve(options: TlsOptions = {}, port = 0): Promise<Server> {
       await closed;
     },
   };
+}
+
+/** A server behind a gate that closes each connection whose first bytes offer a session. */
+async function refusing(port: number, refused: () => void): Promise<Server> {
+  const inner = await serve();
+  const sockets = new Set<Socket>();
+  const gate = createGate((socket) => {
+    sockets.add(socket.on("error", () => undefined));
+    socket.once("data", (hello: Buffer) => {
+      if (offersSession(hello)) return void (refused(), socket.destroy());
+      const out = connect(inner.port, "127.0.0.1").on("error", () => socket.destroy());
+      out.write(hello);
+      socket.pipe(out).pipe(socket);
+    });
+  });
+  await new Promise<void>((resolve) => void gate.listen(port, "127.0.0.1", resolve));
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => gate.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+      await inner[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** True when a ClientHello has a session ticket (extension 35) that is not empty, or a pre-shared key (41). */
+function offersSession(hello: Buffer): boolean {
+  // Record and handshake head, version, random.
+  let at = 5 + 4 + 2 + 32;
+  at += 1 + hello.readUInt8(at);
+  at += 2 + hello.readUInt16BE(at);
+  at += 1 + hello.readUInt8(at);
+  const end = at + 2 + hello.readUInt16BE(at);
+  for (at += 2; at + 4 <= end; at += 4 + hello.readUInt16BE(at + 2)) {
+    const kind = hello.readUInt16BE(at);
+    if (kind === 41 || (kind === 35 && hello.readUInt16BE(at + 2) > 0)) return true;
+  }
+  return false;
 }
 
 async function guardOf(): Promise<{ readonly guard: Guard; readonly clock: ReturnType<typeof testClock> }> {
@@ -138,6 +178,22 @@ describe("a server that offers no session any more", () => {
     await using _second = await serve({ ...other, ticketKeys: Buffer.alloc(48, 8) }, port);
     await expect(visit(guard, port)).rejects.toMatchObject({ stage: "tls" });
   });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "gets one full handshake at once when it refuses the session that it is offered (%s)",
+    async (maxVersion) => {
+      const { guard } = await guardOf();
+      let refused = 0;
+      const first = await serve({ maxVersion });
+      const { port } = first;
+      await visit(guard, port);
+      await first[Symbol.asyncDispose]();
+      // As a server does that takes part in no resumption: it ends a handshake which asks for one.
+      await using second = await refusing(port, () => refused++);
+      expect(await visit(guard, second.port)).toBe(false);
+      expect(refused).toBe(1);
+    },
+  );
 
   it("gets full handshakes for a while after it failed with one", async () => {
     const { guard, clock } = await guardOf();
