@@ -24,7 +24,8 @@ export interface SignatureOptions {
 /**
  * @param keys newest first; the second one, if any, is the previous secret in its overlap
  * @param now epoch ms of this attempt
- * @param extra static headers of the subscription, in clear, that may stand beside ours (`mayStandBeside`)
+ * @param extra static headers of the subscription, in clear, that may stand beside ours (`mayStandBeside`); an `Accept` of theirs
+ * takes the place of ours
  */
 export function signedHeaders(
   event: Signable,
@@ -38,6 +39,8 @@ export function signedHeaders(
   const timestamp = String(Math.floor(now / 1000));
   const own = {
     "Content-Type": "application/json",
+    // A request without it looks like an attack to web firewalls.
+    Accept: "*/*",
     "Accept-Encoding": "identity",
     "User-Agent": USER_AGENT,
     "X-Relay-Webhook-Signature": hexSignature(current, event.body),
@@ -49,7 +52,8 @@ export function signedHeaders(
     // RFC 9530
     "Content-Digest": `sha-256=:${hash("sha256", event.body, "base64")}:`,
   };
-  const headers: Record<string, string> = extra === undefined ? own : { ...extra, ...own };
+  const headers: Record<string, string> = 
+    extra === undefined ? own : { ...extra, ...own, Accept: extra["Accept"] ?? own.Accept };
   if (event.cycle > 0) headers["X-Relay-Replay"] = String(event.cycle);
   if (event.traceparent !== undefined) headers["traceparent"] = event.traceparent;
   if (previous !== undefined) {

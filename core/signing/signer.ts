@@ -18,6 +18,9 @@ function spellings(secret: string): readonly string[] {
   return [text, Buffer.from(text, "base64").toString("hex"), Buffer.from(text, "base64").toString("base64url")];
 }
 
+/** One in lower case, but for that which stands in the place of ours. */
+const oneSpelling = (name: string): string => (/^accept$/i.test(name) ? "Accept" : name.toLowerCase());
+
 /** How many subscriptions' opened keys are kept. */
 const HELD = 10_000;
 
@@ -142,7 +145,7 @@ export class Signer {
       Object.entries(sealed)
         // An older record may contain a name that is reserved by now: its attempts could not be sent with it.
         .filter(([name]) => mayStandBeside(name) && !this.#repeated.has(name.toLowerCase()))
-        .map(([name, value]) => [name.toLowerCase(), this.#keys.open(value, headerAad(sub.keyId, sub.id, name))]),
+        .map(([name, value]) => [oneSpelling(name), this.#keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );
   }
 }

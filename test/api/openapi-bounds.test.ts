@@ -132,6 +132,7 @@ describe("the webhook in the document", () => {
   it("has exactly the headers that a delivery has, and their form", () => {
     const {
       "Content-Type": type,
+      Accept: _any,
       "Accept-Encoding": _,
       "User-Agent": agent,
       ...own

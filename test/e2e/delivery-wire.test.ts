@@ -82,6 +82,7 @@ describe("the wire", () => {
       "Content-Type": "application/json",
       "content-length": String(Buffer.byteLength(expected)),
       "Content-Digest": `sha-256=:${sha256(sent)}:`,
+      Accept: "*/*",
       "Accept-Encoding": "identity",
       "User-Agent": `Relay/${VERSION}`,
       "X-Relay-Webhook-Signature": hmac(secret, sent),

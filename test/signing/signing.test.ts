@@ -97,6 +97,18 @@ describe("signed headers", () => {
     expect(Object.values(headers).filter((value) => value === "evil")).toHaveLength(1);
   });
 
+  it("ask for any media type, unless the subscription asks for one", () => {
+    const accepts = (headers?: Readonly<Record<string, string>>): readonly (readonly [string, string])[] => {
+      const sub = subscriptionOf({ secrets: [{ version: 1, sealed: newSecret(), createdAt: 0 }], headers });
+      const signer = new Signer({ keys: { open: (sealed) => sealed }, clock: testClock() });
+      const signed = signer.sign(sub, { ...event, body: bodyOf("{}") }, 0);
+      return Object.entries(signed).filter(([name]) => /^accept$/i.test(name));
+    };
+    expect(accepts()).toEqual([["Accept", "*/*"]]);
+    expect(accepts({ "X-Mine": "1" })).toEqual([["Accept", "*/*"]]);
+    expect(accepts({ "aCCept": "text/plain" })).toEqual([["Accept", "text/plain"]]);
+  });
+
   it("refuse to exist without a live secret", () => {
     expect(() => signedHeaders({ ...event, body: bodyOf("{}") }, [], 0)).toThrow(/live secret/);
   });
