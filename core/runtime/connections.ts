@@ -18,6 +18,8 @@ interface Turn {
 interface Connection {
   /** The unanswered requests, of which the first is carried out. */
   readonly turns: Turn[];
+  /** Whether a request has come on it. */
+  isUsed: boolean;
   /** The status of the answer that ends the connection, once nothing more can be read from it. */
   refused?: number;
 }
@@ -68,7 +70,7 @@ export class Connections {
 
   add(socket: Socket): void {
     if (this.#draining) return void socket.destroy();
-    const connection: Connection = { turns: [] };
+    const connection: Connection = { turns: [], isUsed: false };
     this.#all.set(socket, connection);
     socket.once("close", () => {
       this.#all.delete(socket);
@@ -80,6 +82,7 @@ export class Connections {
   take(carryOut: Handler, req: IncomingMessage, res: ServerResponse): void {
     const connection = this.#all.get(req.socket);
     if (connection === undefined) return void req.socket.destroy();
+    connection.isUsed = true;
     const length = connection.turns.push({ req, res, carryOut });
     if (length === 1) this.#begin(connection);
     else if (++this.#waiting > MOST_WAITING || length > MOST_UNANSWERED) req.socket.destroy();
@@ -130,13 +133,20 @@ export class Connections {
     if (!this.#all.get(socket)?.turns.length || socket.writableLength > 0) socket.destroy();
   }
 
-  /** Ends each connection once its answer is sent. Answers without an end hear `draining` from their socket. */
+  /**
+   * Ends each connection once its answer is sent. Answers without an end hear `draining` from their socket.
+   * A new one is waited for until `closeUnused`: its first request is on its way, and whoever sent it may not send it again.
+   */
   drain(): void {
     this.#draining = true;
-    for (const [socket, { turns }] of this.#all) {
+    for (const [socket, { turns, isUsed }] of this.#all) {
       // An idle connection has been answered; closing it loses nothing.
-      if (turns.length === 0) socket.destroy();
-      else socket.emit("draining");
+      if (turns.length > 0) socket.emit("draining");
+      else if (isUsed) socket.destroy();
     }
+  }
+
+  closeUnused(): void {
+    for (const [socket, { isUsed }] of this.#all) if (!isUsed) socket.destroy();
   }
 }

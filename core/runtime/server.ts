@@ -14,6 +14,11 @@ import { Connections, refuseExpectation, statusOf, type Handler } from "./connec
 /** How long an idle connection is kept, ms: longer than usual proxies keep theirs, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** How long a stop waits for the first request of a new connection, ms. */
+const FIRST_REQUEST_MS = 500;
+/** Most turns of the event loop in which connections are still taken over at a stop. */
+const LAST_TURNS = 1_000;
+
 /** Time limits of the server; tests set shorter ones. */
 export interface Patience {
   readonly clock: Clock;
@@ -33,6 +38,8 @@ export interface Listening {
   readonly url: string;
   readonly address: string;
   readonly port: number;
+  /** Refuses new connections from now on; those that are there are served. May be called twice. */
+  refuse(): Promise<void>;
   /** Refuses new connections, waits for requests under way, and closes the rest after `graceMs`. May be called twice. */
   close(graceMs: number): Promise<void>;
 }
@@ -58,7 +65,9 @@ export async function listen(
   const connections = new Connections();
   /** Node's `closeAllConnections` knows none whose TLS handshake is under way, and none that asked for a tunnel. */
   const sockets = new Set<Socket>();
+  let taken = 0;
   http.on("connection", (socket: Socket) => {
+    taken++;
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
@@ -76,20 +85,36 @@ export async function listen(
   });
   const bound = await bind(http, host, port);
 
+  let refused: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
-  async function drain(graceMs: number): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+
+  /** The kernel has completed connections of which Node takes one a turn: closing the server would reset the others. */
+  async function refuse(): Promise<void> {
+    let before = -1;
+    for (let left = LAST_TURNS; before !== taken && left > 0; left--) {
+      before = taken;
+      await new Promise((resolve) => void setImmediate(() => void setImmediate(resolve)));
+    }
     // The `close` of an HTTP server would also close connections whose answer is made, but not read yet.
-    const ended = new Promise<void>((resolve) => void SocketServer.prototype.close.call(http, () => resolve()));
+    SocketServer.prototype.close.call(http, () => ended.resolve());
+  }
+
+  async function drain(graceMs: number): Promise<void> {
+    await (refused ??= refuse());
     connections.drain();
-    await within(clock, graceMs, ended);
+    const firstMs = Math.min(graceMs, FIRST_REQUEST_MS);
+    if (!(await within(clock, firstMs, ended.promise))) connections.closeUnused();
+    await within(clock, graceMs - firstMs, ended.promise);
     for (const socket of sockets) socket.destroy();
-    await ended;
+    await ended.promise;
   }
 
   return {
     url: `${tls ? "https" : "http"}://${isAnyHost(host) ? "127.0.0.1" : hostOf(bound)}:${bound.port}`,
     address: bound.address,
     port: bound.port,
+    refuse: () => (refused ??= refuse()),
     close: (graceMs) => (closed ??= drain(graceMs)),
   };
 }

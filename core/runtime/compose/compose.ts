@@ -65,6 +65,8 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         await built().gateway.dispose();
       },
     },
+    // First of all: who connects anew, such as a proxy, goes on to another node, and who has connected is answered.
+    { name: "door", start: () => undefined, stop: () => listening?.refuse() },
     {
       name: "sources",
       share: 1 / 4,
@@ -78,7 +80,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
 
   const lifecycle = new Lifecycle({
     steps,
-    stopping: ["sources", "jobs", "server", "worker", "metrics", "ports"],
+    stopping: ["door", "sources", "jobs", "server", "worker", "metrics", "ports"],
     shutdownMs: plan.server.shutdownMs,
     clock,
     failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
