@@ -127,7 +127,10 @@ export interface RelayConfig {
 }
 
 interface PortalOptions {
-  /** The origin that links begin with: `https://hooks.example.com`. @default where the link was asked for */
+  /**
+   * The origin that links begin with, `https://hooks.example.com`, with the path that a proxy takes away, where it does.
+   * @default where the link was asked for
+   */
   readonly url: string;
   /** The name that the page shows in place of the relay's. @default "Relay" */
   readonly name: string;

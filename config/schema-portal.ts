@@ -20,6 +20,12 @@ const isOrigin = (text: string): boolean => {
   return origin === text && (protocol === "https:" || isLoopbackHost(hostname));
 };
 const origin = textValue.refine(isOrigin, ORIGIN_RULE);
+/** Segments behind the host, without a slash at the end. */
+const PREFIX = /(?<=[^:/])(?:\/[\w~-]+)*$/;
+const base = textValue.refine(
+  (text) => isOrigin(text.replace(PREFIX, "")),
+  "must be an origin such as https://app.example.com (http: on loopback only), with the path before the relay's where a proxy has one",
+);
 
 const color = z.custom<string>(
   (value) => typeof value === "string" && /^#[0-9a-f]{6}$/i.test(value),
@@ -31,7 +37,7 @@ const colors = options(Object.fromEntries(PORTAL_COLORS.map((name) => [name, col
 export const portal = (dir: string) =>
   orFalse(
     options({
-      url: origin,
+      url: base,
       name: textValue.refine(isName, "must be 1 to 60 characters in one line"),
       logo: logo(dir),
       colors: options(Object.fromEntries(THEMES.map((theme) => [theme, colors]))).superRefine((given, ctx) => {

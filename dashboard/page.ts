@@ -60,7 +60,7 @@ const takesGzip = (accepted: string | undefined): boolean =>
   (accepted ?? "").split(",").some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
 
 interface Document {
-  /** Where its assets are. */
+  /** Where its assets are: relative to the page, which may stand under a prefix. */
   readonly base: string;
   readonly title: string;
   /** Read by the page's scripts as `dataset`. */
@@ -87,7 +87,7 @@ export function html({ version, start, main }: Assets, { base, title, data, styl
 </head>
 <body>
 <div id="app"><main class="boot"><h1 class="brand">${attribute(title)}</h1><p role="status">Loading…</p></main></div>
-<noscript><p class="notice">This page needs JavaScript. Everything it shows is in the API too: see /docs.</p></noscript>
+<noscript><p class="notice">This page needs JavaScript. Everything it shows is in the API too: see <a href="docs">docs</a>.</p></noscript>
 </body>
 </html>
 `;

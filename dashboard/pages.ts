@@ -46,13 +46,13 @@ function dashboardRoutes(
   const own = { auth: firstRun ? "accounts" : "tokens" };
   return [
     get("/", async () => {
-      const headers = { location: "/developers", "cache-control": "no-cache", "content-type": "text/plain" };
+      const headers = { location: "developers", "cache-control": "no-cache", "content-type": "text/plain" };
       return { status: 302, headers, body: "The dashboard is at /developers\n" };
     }),
     get("/developers", async (request) => {
       const [all, first] = await Promise.all([assets(), firstRun?.() ?? false]);
       const set = { ...own, "first-run": first ? "yes" : "no", ...data };
-      const text = html(all, { base: "/developers", title: "Relaybox", data: set });
+      const text = html(all, { base: "developers", title: "Relaybox", data: set });
       return answerPage(request, all, `${all.version}${first ? "-first" : ""}`, text);
     }),
     get("/developers/{asset}", async (request) => answerAsset(request, await assets(), securityHeaders())),
@@ -75,11 +75,11 @@ function portalRoutes(assets: () => Promise<Assets>, data: Data, portal: Portal)
   const style = css === "" ? undefined : asset("colors", "css", "text/css; charset=utf-8", text);
   const picture = logo && asset("logo", ENDINGS[logo.type] ?? "img", logo.type, Buffer.from(logo.data, "base64"));
   const own = new Map([style, picture].filter((one) => one !== undefined).map((one) => [one.name, one]));
-  const set = { auth: "portal", ...data, product: name, ...(picture && { logo: `/portal/${picture.name}` }) };
+  const set = { auth: "portal", ...data, product: name, ...(picture && { logo: `portal/${picture.name}` }) };
   return [
     get("/portal", async (request) => {
       const all = await assets();
-      const page = html(all, { base: "/portal", title: name, data: set, style: style?.name });
+      const page = html(all, { base: "portal", title: name, data: set, style: style?.name });
       return answerPage(request, all, short(page), page, frameAncestors);
     }),
     get("/portal/{asset}", async (request) => {

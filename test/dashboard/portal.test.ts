@@ -107,7 +107,7 @@ describe("the page of the portal", () => {
     expect(text.replace(/<script>[^]*?<\/script>/, "")).not.toMatch(
       /<script(?![^>]*\bsrc=)|<style|\son[a-z]+=|\sstyle=|https?:\/\//,
     );
-    const parts = [...new Set([...text.matchAll(/"(\/portal\/[^"]+)"/g)].map(([, path]) => path as string))];
+    const parts = [...new Set([...text.matchAll(/"(portal\/[^"]+)"/g)].map(([, path]) => `/${path}`))];
     for (const path of parts) expect([path, (await get(path)).status]).toEqual([path, 200]);
     const colors = await get(parts.find((path) => path.includes("/colors.")) as string);
     expect(colors.text).toContain("--light-accent: #0b6e4f; --light-on-accent: #ffffff;");

@@ -34,13 +34,13 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Relay: API reference</title>
-<script type="module" src="/docs/${SCRIPT}"></script>
+<script type="module" src="docs/${SCRIPT}"></script>
 </head>
 <body>
-<rapi-doc spec-url="/openapi.json" render-style="read" schema-style="table" load-fonts="false" show-header="false"
+<rapi-doc spec-url="openapi.json" render-style="read" schema-style="table" load-fonts="false" show-header="false"
  allow-authentication="true" allow-server-selection="false" allow-spec-url-load="false" allow-spec-file-load="false"
  persist-auth="false" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace">
-<p>The reference is drawn by a script. The document itself is <a href="/openapi.json">openapi.json</a>.</p>
+<p>The reference is drawn by a script. The document itself is <a href="openapi.json">openapi.json</a>.</p>
 </rapi-doc>
 </body>
 </html>

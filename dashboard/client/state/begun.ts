@@ -13,9 +13,9 @@ declare global {
 
 const all = (window.relayBegun ??= new Map());
 
-/** Sends one request. */
+/** Sends one request. The address is relative to that of the page: both may stand under a prefix that a proxy takes away. */
 export const fetchFresh = (method: string, path: string, init: RequestInit): Promise<Response> =>
-  fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
+  fetch(path.slice(1), { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
 
 /**
  * Sends a request early. Its answer goes to the view that asks `takeBegun` for the same method and path.
