@@ -1,6 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { passesOn } from "../core/api/gateway/headers.ts";
+import { nat64Problem } from "../core/guard/nat64.ts";
 import { isAsync, NOT_ASYNC } from "../core/lib/at-once.ts";
 import { routeShape } from "../core/limits/route-limits.ts";
 import { HEADER_NAME, MAX_HEADER_NAME, mayStandBeside, REPEATABLE } from "../core/model/header-names.ts";
@@ -132,6 +133,12 @@ const guard = ({ configDir, allowProblem }: ConfigSurroundings) =>
           const message = allowProblem(entry);
           if (message !== undefined) refuse(ctx, message);
         }),
+    ),
+    nat64: list(
+      textValue.superRefine((prefix, ctx) => {
+        const message = nat64Problem(prefix);
+        if (message !== undefined) refuse(ctx, message);
+      }),
     ),
     ports: list(whole(1, 65_535)).refine((value) => value.length > 0, "must name at least one port, such as 443"),
     ca: pem(configDir, /-----BEGIN CERTIFICATE-----/, "certificates"),

@@ -94,7 +94,11 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),
     delivery: over(defaults.DELIVERY, config.delivery),
-    guard: { ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }), ...(guard.ca && { ca: guard.ca }) },
+    guard: {
+      ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }),
+      ...(guard.nat64 && { nat64: guard.nat64 }),
+      ...(guard.ca && { ca: guard.ca }),
+    },
     limits: rows(config.limits ?? {}),
     ...(limitsCheck && { limitsCheck }),
     abuse: config.abuse === false ? false : over(defaults.ABUSE, config.abuse),

@@ -59,7 +59,7 @@ const INTERNAL = ranges(
 );
 
 // Only this block of IPv6 was ever assigned. Anything outside it and not named above (mapped, compatible, translated
-// and NAT64 addresses, segment routing, the rest) is sensitive: there is no ordinary reason to call it.
+// and NAT64 addresses that `guard.nat64` does not name, segment routing, the rest) is sensitive: there is no ordinary reason to call it.
 const GLOBAL_V6 = ranges("2000::/3");
 
 const within = (address: Address, list: readonly AddressRange[]): boolean =>

@@ -4,6 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import { type Address, parseAddress, sameAddress } from "./ip-address.ts";
 import { readAllow } from "./allow.ts";
 import { classify } from "./classify.ts";
+import { insideNat64 } from "./nat64.ts";
 import { readUrl, type ReadUrl, refused, type RefusedUrl, type SchemeOf, type TextReason } from "./text.ts";
 import { hostname as checkName } from "./host-names.ts";
 
@@ -14,6 +15,8 @@ export interface RulesOptions {
   readonly allow: readonly string[];
   /** Ports that may be called on public addresses. */
   readonly ports: readonly number[];
+  /** Prefixes of a NAT64: their addresses are judged by the IPv4 address inside. */
+  readonly nat64?: readonly string[] | undefined;
   /** Replaces the addresses of this machine's interfaces. */
   readonly ownAddresses?: () => readonly string[];
   readonly clock: Clock;
@@ -23,13 +26,19 @@ export type Rules = ReturnType<typeof makeRules>;
 type Refused = RefusedUrl<GuardReason> | undefined;
 
 /** @throws Error when `allow` cannot be read */
-export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions) => {
+export const makeRules = ({ allow, ports, nat64 = [], ownAddresses, clock }: RulesOptions) => {
   const allowed = readAllow(allow);
   const open = new Set(ports);
+  const inside = insideNat64(nat64);
+  /** Returns the address that a connection leads to. */
+  const read = (text: string): Address | undefined => {
+    const address = parseAddress(text);
+    return address && inside(address);
+  };
   const own = remembered(ownAddresses ?? machineAddresses, clock);
 
   const judge = (hostname: string, port: number, text: string): GuardReason | undefined => {
-    const address = parseAddress(text);
+    const address = read(text);
     if (address === undefined) return "IP_NOT_PUBLIC";
     if (allowed.address(address, port)) return undefined;
     const kind = classify(address);
@@ -45,7 +54,7 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions) =
     if (bad === undefined) return undefined;
     const mixed = verdicts.includes(undefined) && bad === "IP_NOT_PUBLIC";
     const reason = mixed ? "DNS_MIXED" : bad;
-    const sensitive = found.some((text) => isSensitive(parseAddress(text)));
+    const sensitive = found.some((text) => isSensitive(read(text)));
     return {
       ...refused(reason, MESSAGES[reason as keyof typeof MESSAGES]),
       ...(!sensitive && { allow: `${hostname}:${port}` }),
@@ -66,8 +75,8 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions) =
     addresses,
     /** Checks the text of a URL, without the network. */
     text: (url: unknown, of?: SchemeOf): ReadUrl | RefusedUrl<GuardReason> => {
-      const read = readUrl(url, allowed.named, of);
-      return read.ok ? (port(read.hostname, read.port) ?? read) : read;
+      const given = readUrl(url, allowed.named, of);
+      return given.ok ? (port(given.hostname, given.port) ?? given) : given;
     },
     /** Checks a target of the connector by the same rules, as far as host and port go. */
     target: (hostname: string, number: number): Refused => {

@@ -133,6 +133,11 @@ export interface DeliveryOptions {
 export interface GuardOptions {
   /** Targets that may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
   readonly allow: readonly string[];
+  /**
+   * Prefixes of a NAT64, `64:ff9b::/96` as a rule, where DNS64 gives receivers addresses of one: each is judged by the IPv4
+   * address inside. @default none
+   */
+  readonly nat64?: readonly string[];
   /** Ports that may be called on public addresses. @default [443] */
   readonly ports: readonly number[];
   /** PEM file with certificate authorities, added to the system's. @default none */

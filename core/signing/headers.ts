@@ -52,7 +52,7 @@ export function signedHeaders(
     // RFC 9530
     "Content-Digest": `sha-256=:${hash("sha256", event.body, "base64")}:`,
   };
-  const headers: Record<string, string> = 
+  const headers: Record<string, string> =
     extra === undefined ? own : { ...extra, ...own, Accept: extra["Accept"] ?? own.Accept };
   if (event.cycle > 0) headers["X-Relay-Replay"] = String(event.cycle);
   if (event.traceparent !== undefined) headers["traceparent"] = event.traceparent;

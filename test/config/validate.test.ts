@@ -92,8 +92,8 @@ describe("each key", () => {
     ["delivery", { delivery: { concurrency: 4 } }, { delivery: { concurrency: 4 } }],
     [
       "guard",
-      { guard: { allow: ["10.2.0.0/16:8443", "hooks.corp.lan:*", "[fd00::/8]:8443"] } },
-      { guard: { ports: [443] } },
+      { guard: { allow: ["10.2.0.0/16:8443", "hooks.corp.lan:*", "[fd00::/8]:8443"], nat64: ["64:ff9b::/96"] } },
+      { guard: { ports: [443], nat64: ["64:ff9b::/96"] } },
     ],
     [
       "a limits row",
@@ -422,7 +422,7 @@ const keysOfConfig: Record<string, string[]> = {
   events: [],
   retry: ["attempts", "firstDelayMs", "factor", "maxDelayMs", "delaysMs"],
   delivery: ["timeoutMs", "concurrency"],
-  guard: ["allow", "ports", "ca"],
+  guard: ["allow", "nat64", "ports", "ca"],
   limits: ["*", "check", "GET /api-keys"],
   abuse: ["factor"],
   stepUp: ["acr"],

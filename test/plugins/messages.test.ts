@@ -322,9 +322,7 @@ describe("the lag of a message source", () => {
     let refusing = true;
     const { intake } = desk();
     const accept: Accept = (request) =>
-      refusing
-        ? Promise.reject(new Problem("STORAGE_FULL", "full", { retryAfter: 10_000 }))
-        : intake.accept(request);
+      refusing ? Promise.reject(new Problem("STORAGE_FULL", "full", { retryAfter: 10_000 })) : intake.accept(request);
     void made.source.start(accept, { durability: "fsync" });
     const sent = made.send(event());
     await made.clock.whenSleeping();

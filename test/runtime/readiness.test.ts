@@ -93,7 +93,8 @@ describe("/readyz while publishing is refused", () => {
     expect([code, status]).toEqual([503, "not ready"]);
     expect(parts["publishing"]).toEqual({
       ready: false,
-      state: "STORAGE_FULL: The storage is nearly full. Its last space is kept for accepted events. Publish again later.",
+      state:
+        "STORAGE_FULL: The storage is nearly full. Its last space is kept for accepted events. Publish again later.",
     });
     expect([await gauge(relay), await gauge(relay, "parts_not_ready")]).toEqual(["0", "1"]);
     expect((await relay.call("GET", "/relay/status")).json.data.parts.publishing.ready).toBe(false);

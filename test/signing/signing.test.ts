@@ -106,7 +106,7 @@ describe("signed headers", () => {
     };
     expect(accepts()).toEqual([["Accept", "*/*"]]);
     expect(accepts({ "X-Mine": "1" })).toEqual([["Accept", "*/*"]]);
-    expect(accepts({ "aCCept": "text/plain" })).toEqual([["Accept", "text/plain"]]);
+    expect(accepts({ aCCept: "text/plain" })).toEqual([["Accept", "text/plain"]]);
   });
 
   it("refuse to exist without a live secret", () => {

@@ -17,7 +17,7 @@ export function composeGateway(
   const rows = Object.keys(plan.limits);
   const { routes, dispose } = createGateway({
     rows,
-    upstream: plan.gateway && upstreamOf(plan.gateway, clock, ca),
+    upstream: plan.gateway && upstreamOf(plan.gateway, clock, plan.guard, ca),
     limits,
     trustedProxies: plan.server.trustedProxies,
     name: `relaybox-${String(keys.publicJwk()["kid"]).slice(0, 12)}`,
@@ -39,6 +39,7 @@ type UpstreamDeps = NonNullable<Parameters<typeof createGateway>[0]["upstream"]>
 function upstreamOf(
   { upstream, keyHeader }: NonNullable<Plan["gateway"]>,
   clock: Clock,
+  { nat64 }: Plan["guard"],
   ca: string | undefined,
 ): UpstreamDeps {
   const url = new URL(upstream);
@@ -47,6 +48,6 @@ function upstreamOf(
   const allow = [`${host}:${port}`];
   const [problem] = checkAllow(allow);
   if (problem !== undefined) throw new StartError(78, `gateway.upstream: ${problem.message}`);
-  const guard = createGuard({ allow, ports: [], clock, ...(ca === undefined ? {} : { ca }) });
+  const guard = createGuard({ allow, ports: [], nat64, clock, ...(ca === undefined ? {} : { ca }) });
   return { url, keyHeader, connect: guard.connect };
 }

@@ -135,7 +135,8 @@ export class Intake<Message extends RawMessage> {
   backlog({ count, first }: Backlog): void {
     const [{ clock, metrics }, source] = [this.#ctx, this.#source];
     metrics.gauge(BACKLOG.name, count, { source });
-    if (first !== this.#waitsThere?.first) this.#waitsThere = first === undefined ? undefined : { first, since: clock.now() };
+    if (first !== this.#waitsThere?.first)
+      this.#waitsThere = first === undefined ? undefined : { first, since: clock.now() };
     this.#lag();
   }
 
