@@ -191,7 +191,59 @@ describe("the dashboard and the alerts", () => {
             ],
             fires("RelayCommitsSlow", "25m", "ticket", { instance: "a" }),
           ],
+          [
+            [series("relay_parts_not_ready", "", "0x5 1x20"), series("relay_ready", "", "1x15 0x10")],
+            quiet("RelayDegraded", "10m"),
+            fires("RelayDegraded", "13m", "ticket", labels),
+            quiet("RelayDegraded", "20m"),
+          ],
+          [
+            [series("relay_backlog", "", "9000+100x90")],
+            quiet("RelayBacklogGrows", "10m"),
+            fires("RelayBacklogGrows", "60m", "ticket", labels),
+          ],
+          [[series("relay_backlog", "", "20000-100x90")], quiet("RelayBacklogGrows", "60m")],
+          [
+            [series("relay_deliveries_total", `,outcome="exhausted"`, "0x10 0+10x30")],
+            quiet("RelayDeliveriesExhausted", "15m"),
+            fires("RelayDeliveriesExhausted", "35m", "ticket", { instance: "a" }),
+          ],
+          [
+            [series("relay_source_lag_seconds", `,source="postgres"`, "0x5 0+60x20")],
+            quiet("RelaySourceBehind", "12m"),
+            fires("RelaySourceBehind", "20m", "ticket", { ...labels, source: "postgres" }),
+          ],
+          [
+            [series("relay_event_loop_delay_seconds", `,quantile="0.99"`, "0.1x5 0.6x20")],
+            quiet("RelayEventLoopBusy", "12m"),
+            fires("RelayEventLoopBusy", "20m", "ticket", { ...labels, quantile: "0.99" }),
+          ],
+          [
+            [series("relay_subscriptions_disabled_total", `,reason="endpoint_gone"`, "0x5 1x20")],
+            quiet("RelaySubscriptionsDisabled", "4m"),
+            fires("RelaySubscriptionsDisabled", "10m", "info", { instance: "a", reason: "endpoint_gone" }),
+          ],
+          [
+            [series("relay_limiter_verdicts_total", `,code="ABUSE_SUSPEND"`, "0x5 3x20")],
+            quiet("RelayCallersSuspended", "4m"),
+            fires("RelayCallersSuspended", "10m", "info", { instance: "a" }),
+          ],
+          [
+            [series("relay_log_lines_dropped", "", "0x5 7x20")],
+            quiet("RelayLogLinesLost", "4m"),
+            fires("RelayLogLinesLost", "10m", "ticket", labels),
+          ],
+          [
+            [series("relay_spans_total", `,result="dropped"`, "0x5 9x20")],
+            quiet("RelaySpansDropped", "4m"),
+            fires("RelaySpansDropped", "10m", "info", { instance: "a" }),
+          ],
         ];
+        const fired = cases.flatMap(([, ...wanted]) => wanted.map((one) => JSON.stringify(one)));
+        const untested = [...alerts.matchAll(/- alert: (\w+)/g)].filter(
+          ([, name]) => !fired.some((one) => one.includes(`"${name}"`) && one.includes("exp_labels")),
+        );
+        expect(untested).toEqual([]);
         const tests = cases.map(([input, ...wanted]) => ({
           interval: "1m",
           input_series: input,
