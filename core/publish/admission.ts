@@ -93,7 +93,7 @@ export function createAdmission(deps: AdmissionDeps) {
     },
     /** Returns the rule that refuses all publications now. It reads anew, as nobody may be publishing. Never rejects. */
     async refusing(): Promise<Pick<Rule, "code" | "detail"> | undefined> {
-      const looks = rules.map((rule) => rule.look?.(0));
+      const looks = rules.flatMap((rule) => rule.look?.(0) ?? []);
       if (!rules.some(({ closed }) => closed)) await Promise.all(looks);
       return rules.find(({ closed }) => closed);
     },
