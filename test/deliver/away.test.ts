@@ -155,6 +155,19 @@ describe("the pauses of a connection", () => {
     await away.stop();
   });
 
+  it("are short again after an absence of a transport that never said so, but not while attempts meet it", async () => {
+    const { away, clock } = opened({});
+    expect(away.note(sub, "no leader")).toBe(1_000);
+    // The attempt that the end of the pause let through has taken this long.
+    await clock.advance(1_400);
+    expect(away.note(sub, "no leader")).toBe(1_400);
+    await clock.advance(1_400 + 450);
+    expect(away.note(sub, "no leader")).toBe(3_250);
+    await clock.advance(60_000);
+    expect(away.note(sub, "no leader")).toBe(1_000);
+    await away.stop();
+  });
+
   it("end after each absence, however soon the next one begins after the last", async () => {
     // The next one begins so many turns of the promise queue after the pauses of the last one were ended.
     for (let turns = 0; turns < 12; turns++) {

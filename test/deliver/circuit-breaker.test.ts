@@ -61,12 +61,31 @@ describe("the breaker", () => {
       expect(rests()).toBe(i === 5);
     }
   });
+
+  it("does not open by time-outs of attempts that were under way together", async () => {
+    await using test = await testPath(OPTIONS);
+    const id = await test.open();
+    const sub = await test.subscription(id);
+    const { circuitBreaker } = test.parts;
+    for (let together = 1; together <= 5; together++) {
+      expect(circuitBreaker.state(id).restsUntil).toBeUndefined();
+      await test.clock.advance(10_000);
+      const attempt = { cycle: 0, number: 1, startedAt: 0, durationMs: 10_000, error: "timeout" } as const;
+      const times = together < 5 ? 3 : 1;
+      for (let n = 0; n < times; n++)
+        circuitBreaker.attempted(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
+    }
+    expect(circuitBreaker.state(id).restsUntil).toBeDefined();
+    await circuitBreaker.settled();
+  });
 });
 
 describe("a subscription that only failed for days", () => {
-  it("is disabled", async () => {
+  it("is disabled, whatever succeeded before", async () => {
     await using test = await testPath({ ...OPTIONS, health: { ...HEALTH, breakerAfter: 1_000 } });
     const id = await test.open();
+    await deliver(test, 200);
+    await test.clock.advance(1);
     await deliver(test, 500);
     await test.clock.advance(HEALTH.disableAfterMs);
     await deliver(test, 500);
@@ -160,6 +179,29 @@ describe("a stored streak", () => {
     expect(await deliver(test, 500)).toBe("active");
     expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
     expect(await test.storage.range("health:")).toEqual([]);
+  });
+
+  it("is not counted on when a delivery succeeds while it is looked at", async () => {
+    await using test = await testPath(OPTIONS);
+    const id = await test.subscribe();
+    await put(test, id, -6 * DAY_MS);
+    await test.start();
+    const { getItem } = test.storage;
+    const look = Promise.withResolvers<void>();
+    test.storage.getItem = async (key) => {
+      const value = await getItem(key);
+      if (key.startsWith("health:")) await look.promise;
+      return value;
+    };
+    test.answers = [replied(500), replied(200)];
+    for (let n = 1; n <= 2; n++) {
+      await test.publish();
+      await test.answered(n);
+    }
+    look.resolve();
+    await test.parts.circuitBreaker.settled();
+    expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 0 });
+    expect(await test.subscription(id)).toMatchObject({ status: "active" });
   });
 
   it("that was taken away meanwhile does not either", async () => {

@@ -49,6 +49,25 @@ describe("a relay that stops", () => {
     ]);
   });
 
+  it("ends also when it is asked to while it claims, and finds nothing", async () => {
+    await using test = await testPath();
+    const [asked, found] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { queue } = test.storage;
+    queue.empty = () => false;
+    queue.claim = async () => {
+      asked.resolve();
+      await found.promise;
+      return [];
+    };
+    await test.start();
+    await asked.promise;
+    let stopped = false;
+    void test.parts.dispatcher.stop(0).then(() => (stopped = true));
+    found.resolve();
+    for (let i = 0; i < 5; i++) await turn();
+    expect(stopped).toBe(true);
+  });
+
   it("aborts nothing when what is in flight ends in time", async () => {
     await using test = await testPath();
     const answered = Promise.withResolvers<void>();

@@ -208,6 +208,17 @@ describe("erasing a key", () => {
     expect(await faults(test.storage)).toEqual([]);
   });
 
+  it("leaves no event of it in the memory from which deliveries are sent", async () => {
+    await using test = await testPath();
+    await test.subscribe();
+    await test.subscribe();
+    const ordinal = (await test.publish()).slice(4);
+    expect(await test.parts.eventCache.load("key_1", ordinal)).toMatchObject({ event: { ordinal } });
+    await erase(test);
+    await done(test);
+    await expect((async () => test.parts.eventCache.load("key_1", ordinal))()).rejects.toThrow("is not there");
+  });
+
   it("deletes a subscription that was made before it on a node whose clock is ahead", async () => {
     await using test = await testPath();
     const id = await test.subscribe();
