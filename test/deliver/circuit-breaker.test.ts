@@ -3,6 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
 import { HEALTH as STREAK } from "../../core/model/schema.ts";
+import { createGates } from "../../core/deliver/gates.ts";
+import { testClock } from "../support/clock.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 import { useTwoNodes } from "../support/two-nodes.ts";
 
@@ -275,6 +277,15 @@ describe("the attempt that a breaker lets through", () => {
     const next = await test.publish();
     await test.clock.advance(REST_MS);
     expect(await test.status(next)).toBe("delivered");
+  });
+
+  it("makes the others wait for no longer than the pause was, for its node may die", async () => {
+    const clock = testClock();
+    const gates = createGates(clock);
+    gates.pause("sub_1", "failing", REST_MS);
+    await clock.advance(REST_MS);
+    expect(gates.admit("sub_1", "probe")).toBeUndefined();
+    expect(gates.admit("sub_1", "other")).toBe(REST_MS);
   });
 
   it("is not judged by what was sent before it", async () => {

@@ -37,6 +37,24 @@ describe("the cache of accepted events", () => {
     expect(reads).toEqual([]);
   });
 
+  it("gives nobody the event of another key, though a clock was forged and both have one ordinal", async () => {
+    const event = made(["sub_1"]);
+    const other = { ...event, keyId: "key_2", body: deliveryBody(event.id, event.type, "key_2", AT, "2") };
+    const { cache } = opened(100_000, [event, other]);
+    cache.put(event);
+    expect((await cache.load("key_2", event.ordinal)).event).toEqual(other);
+  });
+
+  it("counts what it is told to forget, also what it did not hold: by that a delivery in hand learns of an erasure", () => {
+    const event = made(["sub_1"]);
+    const { cache } = opened(100_000, [event]);
+    const seen = [cache.forgotten];
+    cache.forget(event.ordinal);
+    seen.push(cache.forgotten);
+    cache.forget();
+    expect([...seen, cache.forgotten]).toEqual([0, 1, 2]);
+  });
+
   it("holds no event that has no delivery, so that those push none out that has", async () => {
     const wanted = made(["sub_1"]);
     const others = Array.from({ length: 1_000 }, () => made([]));

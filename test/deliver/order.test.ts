@@ -30,6 +30,25 @@ describe("an ordered subscription", () => {
     expect(await faults(test)).toEqual([]);
   });
 
+  it("gets nothing twice when another one enters while the end of the first is stored", async () => {
+    const { test } = await orderedPath();
+    await using _ = test;
+    const { queue } = test.storage;
+    const settle = queue.settle.bind(queue);
+    let second: string | undefined;
+    queue.settle = async (...given) => {
+      second ??= await test.publish();
+      return await settle(...given);
+    };
+    const first = await test.publish();
+    await test.start();
+    await test.answered(2);
+    await test.clock.advance(60_000);
+    expect(ids(test)).toEqual([first, second]);
+    expect(await test.status(first)).toBe("delivered");
+    expect(await faults(test)).toEqual([]);
+  });
+
   it("waits for the retries of the one whose turn it is", async () => {
     const { test } = await orderedPath();
     await using _ = test;

@@ -24,6 +24,13 @@ it("lets through what is asked for beyond what bottleneck passes singly", async 
   expect(admitted).toEqual([...Array.from({ length: 10 }, () => undefined), 10, 10]);
 });
 
+it("goes by the rate that the subscription has now", async () => {
+  const limit = createRateLimit(systemClock());
+  expect([await limit.admit(slow), await limit.admit(slow)]).toEqual([undefined, 100_000]);
+  const faster = { id: "sub_1", rateLimit: { perSecond: 0.1 } };
+  expect([await limit.admit(faster), await limit.admit(faster)]).toEqual([undefined, 10_000]);
+});
+
 it("stops no subscription when the wall clock is set back", async () => {
   const limit = createRateLimit(systemClock());
   await limit.admit(slow);

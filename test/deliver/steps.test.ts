@@ -1,10 +1,13 @@
 // An attempt meets what happens meanwhile: what an answer has shown before it is stored, and changes to its subscription.
 import { expect, it } from "vitest";
+import { DELIVERY } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
+import { dropDue, dueOf, putDelivery, putDue } from "../../core/records/delivery-records.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { holdSettles, replied, testPath, type PathOptions } from "../support/path.ts";
 import { pluginContext } from "../support/plugin-context.ts";
+import { quietLog } from "../support/quiet.ts";
 
 const HEALTH = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
 
@@ -37,6 +40,46 @@ it("an attempt under way when its subscription is disabled ends as its answer sa
   answer.resolve(replied(500));
   await test.clock.advance(3_600_000);
   expect([await test.status(id), test.sent.length]).toEqual(["failed", 1]);
+});
+
+it("a delivery in hand that waits for a turn of the event loop is not made when its event is erased meanwhile", async () => {
+  const clock = testClock();
+  const monotonic = clock.monotonic.bind(clock);
+  let busyMs = 0;
+  clock.monotonic = () => monotonic() + busyMs;
+  await using test = await testPath({ clock });
+  for (let n = 0; n < 2; n++) await test.subscribe();
+  await test.start();
+  // The first takes all of this turn.
+  test.answers = [async () => ((busyMs = 5), replied(200))];
+  const id = await test.publish();
+  expect(test.sent).toHaveLength(1);
+  await test.parts.eventErasure.erase("key_1", id, []);
+  await test.clock.advance(60_000);
+  expect(test.sent).toHaveLength(1);
+});
+
+it("a delivery that a replay moves while it is claimed is made once, as the replay says, and nothing is at fault", async () => {
+  const log = quietLog();
+  await using test = await testPath({ log, delivery: { holdMs: 0 } });
+  const event = await test.deliver(replied(500));
+  const { queue } = test.storage;
+  const claim = queue.claim.bind(queue);
+  queue.claim = async (request) => {
+    const leases = await claim(request);
+    const [line] = leases;
+    if (line?.cycle !== 0) return leases;
+    // Another node has replayed it since.
+    const key = DELIVERY.key(line);
+    const was = DELIVERY.orThrow((await test.storage.getItem(key)) ?? "", key);
+    const next = { ...was, cycle: 1, attempts: [], nextAttemptAt: test.clock.now(), updatedAt: test.clock.now() };
+    await test.storage.commit([dropDue(line), putDelivery(next), putDue(dueOf(next, test.clock.now()))]);
+    return leases;
+  };
+  await test.clock.advance(60_000);
+  expect(test.sent.map(({ messageId }) => messageId.slice(-2))).toEqual(["_0", "_1"]);
+  expect(await test.status(event)).toBe("delivered");
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
 it("an attempt is made though the cache has dropped its subscription meanwhile, each time", async () => {
