@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { turn } from "../support/clock.ts";
+import type { Slot } from "../../core/deliver/slots.ts";
+import { UnderWay } from "../../core/deliver/under-way.ts";
+import { testClock, turn } from "../support/clock.ts";
 import { replied, testPath, type Answer } from "../support/path.ts";
+import { quietLog } from "../support/quiet.ts";
 
 /** A receiver that never answers: only the relay can end the request. */
 function hanging(): { readonly answer: Answer; readonly aborted: () => number } {
@@ -65,6 +68,37 @@ describe("a relay that stops", () => {
     void test.parts.dispatcher.stop(0).then(() => (stopped = true));
     found.resolve();
     for (let i = 0; i < 5; i++) await turn();
+    expect(stopped).toBe(true);
+  });
+
+  it("waits for what began of a subscription after earlier deliveries of it were aborted", async () => {
+    const ends: (() => void)[] = [];
+    const underWay = new UnderWay(
+      {
+        queue: { hold: async () => {}, release: async () => {}, renewal: undefined },
+        deliver: () => new Promise((end) => void ends.push(end)),
+        clock: testClock(),
+        log: quietLog(),
+      },
+      new AbortController().signal,
+    );
+    const begin = async (ordinal: string): Promise<void> => {
+      const due = { subscriptionId: "sub_a", keyId: "k", ordinal, dueAt: 0, generation: 1, cycle: 0, attempts: 0 };
+      underWay.take({ ...due, token: ordinal }, {} as Slot);
+      underWay.begin();
+      await turn();
+    };
+    await begin("1");
+    const aborted = underWay.abort("sub_a");
+    await begin("2");
+    ends[0]?.();
+    await aborted;
+    let stopped = false;
+    void underWay.abortAll().then(() => (stopped = true));
+    await turn();
+    expect(stopped).toBe(false);
+    ends[1]?.();
+    await turn();
     expect(stopped).toBe(true);
   });
 

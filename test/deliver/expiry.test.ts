@@ -16,6 +16,19 @@ const rows = async (test: TestPath) =>
     (page) => page.length,
   );
 
+it("the id of an erased event that is used again after a day keeps its row", async () => {
+  await using test = await testPath();
+  await test.publish("deposit:paid", { id: "own" });
+  await test.parts.eventErasure.erase("key_1", "own", []);
+  await test.clock.advance(DAY_MS);
+  await test.publish("deposit:paid", { id: "own" });
+  const row = await test.storage.range("eventid:");
+  await test.start();
+  await test.clock.advance(31_000);
+  expect(await test.storage.range("eventid:")).toEqual(row);
+  expect(row).toHaveLength(1);
+});
+
 describe("an Idempotency-Key", () => {
   it("is remembered for a day to the millisecond, then dropped with its row", async () => {
     await using test = await testPath();
@@ -30,9 +43,14 @@ describe("an Idempotency-Key", () => {
     expect((await accept(test, 2))[0]?.duplicate).toBe(false);
   });
 
-  it("that is used again while the sweep drops it is remembered for another day", async () => {
+  it("that is used again while the sweep drops it is remembered for another day, and keeps no other one", async () => {
     await using test = await testPath();
     await accept(test, 1);
+    const other = "idempotency:s:other";
+    await test.storage.commit([
+      { op: "put", key: other, value: "{}" },
+      { op: "put", key: `expiry:${test.clock.now() + DAY_MS}:${other}`, value: "" },
+    ]);
     const { range } = test.storage;
     await test.start();
     let used = false;
@@ -44,8 +62,9 @@ describe("an Idempotency-Key", () => {
       await accept(test, 2);
       return page;
     };
-    await test.clock.advance(DAY_MS + 40_000);
+    await test.clock.advance(DAY_MS + 20_000);
     expect(used).toBe(true);
+    expect(await test.storage.getItem(other)).toBeUndefined();
     expect(await rows(test)).toEqual([1, 1]);
     expect((await accept(test, 2))[0]?.duplicate).toBe(true);
   });

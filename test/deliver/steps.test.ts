@@ -1,6 +1,6 @@
 // An attempt meets what happens meanwhile: what an answer has shown before it is stored, and changes to its subscription.
 import { expect, it } from "vitest";
-import { DELIVERY } from "../../core/model/schema.ts";
+import { DELIVERY, EVENT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { dropDue, dueOf, putDelivery, putDue } from "../../core/records/delivery-records.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -57,6 +57,29 @@ it("a delivery in hand that waits for a turn of the event loop is not made when 
   await test.parts.eventErasure.erase("key_1", id, []);
   await test.clock.advance(60_000);
   expect(test.sent).toHaveLength(1);
+});
+
+it("a delivery is not made when its event is erased while its subscription is read once more", async () => {
+  await using test = await testPath();
+  const id = await test.open();
+  const { queue, getMany, getItem, commit } = test.storage;
+  const own = SUBSCRIPTION.key({ keyId: "key_1", id });
+  const extend = queue.extend.bind(queue);
+  queue.extend = async (lease) => {
+    // It is written as it was: so it has to be read again.
+    await commit([{ op: "put", key: own, value: (await getItem(own)) ?? "" }]);
+    test.storage.getMany = async (keys) => {
+      if (!keys.includes(own)) return await getMany(keys);
+      test.storage.getMany = getMany;
+      await commit([{ op: "delete", key: EVENT.key({ keyId: "key_1", ordinal: lease.ordinal }) }]);
+      test.parts.eventCache.forget(lease.ordinal);
+      return await getMany(keys);
+    };
+    return await extend(lease);
+  };
+  await test.publish();
+  await test.clock.advance(60_000);
+  expect(test.sent).toEqual([]);
 });
 
 it("a delivery that a replay moves while it is claimed is made once, as the replay says, and nothing is at fault", async () => {

@@ -38,6 +38,13 @@ describe("a backlog of one key beyond intake.maxPendingPerKey", () => {
     await made.intake.accept(batch("key_1"));
   });
 
+  it("counts those that wait for their turn in order", async () => {
+    const made = limited(10);
+    made.subscriptions = [subscription("a", { ordered: true })];
+    for (let n = 0; n < 11; n++) await made.intake.accept(batch("key_1"));
+    expect((await refusal(made.intake.accept(batch("key_1")))).code).toBe("PROVIDER_BACKPRESSURE");
+  });
+
   it("is seen by another process, and by one that has just started", async () => {
     const made = limited(10);
     const other = made.another();

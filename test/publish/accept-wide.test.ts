@@ -129,6 +129,18 @@ describe("an event for more subscriptions than a commit holds", () => {
     await expect(made.another().accept(publish([paid()]))).rejects.toMatchObject({ code: "PROVIDER_BACKPRESSURE" });
   });
 
+  it("has a list of its own again when it is one of the relay's, whose commit must not fail for that", async () => {
+    const made = desk({ fanout: SMALL });
+    const type = "relay:test";
+    made.subscriptions = many(9).map((sub) => ({ ...sub, events: [type] }));
+    for (let n = 0; n < 2; n++) {
+      for (const key of made.shelf.rows.keys()) if (/^(?:snapshot|members):/.test(key)) made.shelf.rows.delete(key);
+      const prepared = await made.intake.prepare({ keyId: "key_1", type, data: {} });
+      await made.shelf.commit(prepared?.changes ?? []);
+      expect(await made.shelf.range("snapshot:")).toMatchObject([{ value: "live 9" }]);
+    }
+  });
+
   it("is reported to subscriptions of operational events, however many there are", async () => {
     const made = desk({ fanout: SMALL });
     made.subscriptions = many(30).map((sub) => ({ ...sub, events: ["relay:subscription.disabled"] }));

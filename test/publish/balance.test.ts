@@ -90,6 +90,14 @@ describe("the answers to a key", () => {
     expect(metrics.counted.get("accept_delay_seconds")).toBe(before + 1);
   });
 
+  it("are not delayed for what other nodes have accepted", async () => {
+    const { run, move } = scales();
+    move("sub_a", 50_000);
+    const delay = await run(1.5, 2_000, 1_000);
+    expect(delay).toBeGreaterThan(300);
+    expect(delay).toBeLessThan(600);
+  });
+
   it("are not delayed for what another key has waiting", async () => {
     const { run, delayMs } = scales();
     await run(10, 2_000, 1_000);

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { turn } from "../support/clock.ts";
+import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { testPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
@@ -31,4 +32,17 @@ it.each([
   void test.publish("deposit:paid").then((id) => (published = id));
   for (let turns = 0; turns < 50 && published === ""; turns++) await turn();
   expect(published).toMatch(/^evt_/);
+});
+
+it("or may have succeeded are stored once, and left to the next sweep: others may have delivered them by now", async () => {
+  const made = desk();
+  made.subscriptions = [subscription("a")];
+  made.shelf.after = () => {
+    made.shelf.after = () => {};
+    throw new StorageError("uncertain", "the answer is lost");
+  };
+  const [accepted] = await made.intake.accept(publish([paid()]));
+  expect(accepted).toMatchObject({ deliveries: 1, duplicate: false });
+  expect(made.shelf.commits).toHaveLength(1);
+  expect(made.shelf.added).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAdmission } from "../../core/publish/admission.ts";
 import { createPlacing } from "../../core/publish/ordered.ts";
-import { testClock } from "../support/clock.ts";
+import { testClock, turn } from "../support/clock.ts";
 import { publish } from "../support/intake.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { testPath } from "../support/path.ts";
@@ -23,6 +23,24 @@ describe("publications in order", () => {
     await Promise.all([one(1), one(2), one(3)]);
     (await other)();
     expect(order).toEqual([1, 2, 3]);
+  });
+
+  it("of several keys never wait for each other, whatever order they name them in", async () => {
+    const placing = createPlacing({} as never, testClock());
+    const aside = (wait: Promise<void>): Promise<void> => wait;
+    let ended = 0;
+    const one = async (...keys: string[]): Promise<void> => {
+      const end = await placing.turn(keys, aside);
+      await turn();
+      end();
+      ended++;
+    };
+    void one("key_0");
+    void one("key_1");
+    void one("key_0", "key_1");
+    void one("key_1", "key_0");
+    for (let turns = 0; turns < 10; turns++) await turn();
+    expect(ended).toBe(4);
   });
 
   it("take no room from other keys while they wait for their turn", async () => {
