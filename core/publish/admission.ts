@@ -214,7 +214,7 @@ class Turns implements Rule {
    */
   enter(turn: Turn): Promise<void> | undefined {
     const { keyId, weight } = turn;
-    if (this.#lines.size === 0 && (this.#underWay === 0 || this.#underWay + weight <= UNDER_WAY)) {
+    if (this.#lines.size === 0 && this.#underWay + weight <= UNDER_WAY) {
       this.#underWay += weight;
       return undefined;
     }
@@ -230,7 +230,7 @@ class Turns implements Rule {
       const line = this.#lines.get(turn.keyId) ?? [];
       if (line.length === 0) this.#lines.set(turn.keyId, line);
       line.push({ turn, go });
-      // It may be the only one that fits.
+      // It may be the only one that fits, or larger than all that goes at once while nothing does.
       this.#serve();
     });
   }

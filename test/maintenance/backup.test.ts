@@ -6,7 +6,7 @@ import type { Change, Entry, Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
-import { testClock } from "../support/clock.ts";
+import { testClock, turn } from "../support/clock.ts";
 import { testFolder } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 
@@ -121,6 +121,48 @@ describe("a backup", () => {
     };
     const back = await putBack(await taken(storage));
     expect(await back.getMany([name(0), name(249)])).toEqual(["1", "1"]);
+  });
+
+  it("holds the whole of a commit that had begun before it, which no storage need report", async () => {
+    const storage = await open();
+    const keys = Array.from({ length: 300 }, (_, n) => `event:${String(n).padStart(4, "0")}`);
+    const [first, last] = [keys[0] as string, keys.at(-1) as string];
+    await storage.commit(keys.map((key) => put(key, "old")));
+    const { tap, commit } = storage;
+    const begun = [put(first, "new"), put(last, "new")];
+    storage.tap = (committed) => tap((changes, certain) => void (changes === begun || committed(changes, certain)));
+    const before = turn().then(() => commit(begun));
+    storage.commit = async (changes) => {
+      await before;
+      await commit(changes);
+    };
+    expect(await (await putBack(await taken(storage))).getMany([first, last])).toEqual(["new", "new"]);
+  });
+
+  it.each(["quarantined", "unreadable"])("is given up when a record is %s meanwhile", async (what) => {
+    const storage = await open();
+    let looks = 0;
+    storage.status = async () => ({ [what]: looks++ });
+    await expect(taken(storage)).rejects.toThrow("1 file or item could not be read");
+  });
+
+  it("listens to no commit any more when it is whole", async () => {
+    const storage = await open();
+    const { tap } = storage;
+    let taps = 0;
+    storage.tap = (committed) => {
+      taps++;
+      const untap = tap(committed);
+      return () => (untap(), void taps--);
+    };
+    await taken(storage);
+    expect(taps).toBe(0);
+  });
+
+  it("of a newer version says so", async () => {
+    const [head = "", ...rest] = await taken(await open());
+    const newer = head.replace('"version":1', '"version":2');
+    await expect(inspect(each([newer, ...rest]))).rejects.toThrow("it is of version 2, this one reads 1");
   });
 
   it("is given up when the storage cannot tell whether a commit happened", async () => {

@@ -100,6 +100,21 @@ describe("an event for more subscriptions than a commit holds", () => {
     expect(made.shelf.rows.get(rows.find((key) => key.startsWith("snapshot:")) as string)).toBe("live 9");
   });
 
+  it("leaves no part of its list behind one that retention takes away meanwhile", async () => {
+    const made = desk({ fanout: SMALL });
+    made.subscriptions = many(9);
+    const has = (prefix: string): boolean => [...made.shelf.rows.keys()].some((key) => key.startsWith(prefix));
+    let [taken, orphans] = [false, false];
+    made.shelf.before = (changes) => {
+      if (taken || !shelves(changes).includes("put members")) return;
+      taken = true;
+      for (const key of made.shelf.rows.keys()) if (key.startsWith("snapshot:")) made.shelf.rows.delete(key);
+    };
+    made.shelf.after = () => void (orphans ||= has("members:") && !has("snapshot:"));
+    await made.intake.accept(publish([paid()]));
+    expect({ taken, orphans, live: has("snapshot:") }).toEqual({ taken: true, orphans: false, live: true });
+  });
+
   it("is stored by two nodes at once that write the same list", async () => {
     const made = desk({ fanout: SMALL });
     made.subscriptions = many(30);

@@ -38,4 +38,10 @@ it("shows the refusals of others beside those of one who is refused all the time
   await clock.advance(60_000);
   await refusedOf("portal:eve", "key_1");
   expect(await seen("portal:eve")).toBe(21);
+  await refusedOf("bob", "key_1");
+  const said = (await storage.range("audit:", { limit: 500 })).filter(({ value }) => value.includes("not listed"));
+  // Once, by the next line that is written.
+  expect(said.map(({ value }) => (JSON.parse(value) as { by: string; detail: string }).detail)).toEqual([
+    "80 earlier refusals are not listed",
+  ]);
 });

@@ -174,6 +174,8 @@ describe("a delivery of a subscription that is disabled", () => {
     await set(test, sub, "active");
     resolve();
     await settle(test);
+    // It waits for nothing: no claim and no count of what is pending meets it until the next sweep.
+    expect(await test.storage.range("due:")).toEqual([]);
     expect(await listed(test, sub, "delivered")).toEqual([well]);
     expect(await listed(test, sub, "failed")).toEqual([ill]);
     expect(await replayAll(test, sub, true)).toMatchObject({ matched: 1 });
