@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
 import type { AbuseOptions } from "../../core/ports/plan.ts";
+import { storeSuspension } from "../../core/limits/suspensions.ts";
+import { counterKey } from "../../core/limits/takes.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
 import { addressGroup } from "../../core/lib/address.ts";
 import { Problem } from "../../core/model/problem.ts";
@@ -95,6 +97,11 @@ describe("rows and callers", () => {
     expect((await check("POST /v1/qr/update", "k")).headers["X-RateLimit-Remaining"]).toBe("13");
   });
 
+  it("of two callers never have one counter, whatever name one of them takes", () => {
+    const hashed = counterKey("e", "x".repeat(200));
+    expect(counterKey("e", hashed.slice("e ".length))).not.toBe(hashed);
+  });
+
   it("are spelt otherwise, or switched off, by an override", async () => {
     const { check } = setUp({ rows: { ...ROWS, "POST /a/{other}": { perMinute: 5, per5s: 5 } } });
     expect((await check("POST /a/{id}", "alice")).headers["X-RateLimit-Limit"]).toBe("5");
@@ -112,6 +119,19 @@ describe("rows and callers", () => {
     const refused = await check("POST /a/{id}", callers(99));
     expect([refused.code, refused.headers["X-Burst-Limit"]]).toEqual(["BURST_EXCEEDED", "30"]);
     expect((await check("POST /a/{id}", "key 99")).headers["X-RateLimit-Remaining"]).toBe("14");
+  });
+
+  it("that come together are refused for the gravest reason of them", async () => {
+    const { clock, check } = setUp({ rows: { "POST /a/{id}": { perMinute: 4, per5s: 3 } } });
+    await drain(check, "POST /a/{id}", "alice", 3);
+    await clock.advance(5_000);
+    await check("POST /a/{id}", "alice");
+    await drain(check, "POST /a/{id}", "bob", 3);
+    for (const both of [
+      ["alice", "bob"],
+      ["bob", "alice"],
+    ])
+      expect((await check("POST /a/{id}", both)).code).toBe("RATE_LIMIT_EXCEEDED");
   });
 
   it.each(["__proto__", "constructor", "", " ", "a b", "#x", "ä".repeat(300), "x".repeat(9_000), "\u0000\n", "😀"])(
@@ -209,10 +229,19 @@ describe("a suspension", () => {
     await suspend(first.check);
     storage.rows.set("suspension:a", "{");
     storage.rows.set("suspension:b", '{"key":1}');
-    const later = setUp({ storage });
-    await later.clock.step(86_400_000);
+    const clock = testClock(1_800_000_000_000 + 86_400_000);
+    const held: string[] = [];
+    const counters = { ...createCounters(clock), restore: (key: string) => void held.push(key) };
+    const later = setUp({ storage, clock, counters });
     expect(await later.limiter.load()).toBe(0);
+    expect(held).toEqual([]);
     expect((await later.check("POST /a/{id}", "alice")).code).toBeUndefined();
+  });
+
+  it("keeps the date of its removal when it is stored twice in one moment", async () => {
+    const storage = shelf();
+    for (let n = 0; n < 2; n++) await storeSuspension(storage, "a", { strikes: 1, forMs: 300_000 }, 86_400_000, 5);
+    expect((await storage.range("expiry:")).map(({ key }) => key)).toHaveLength(1);
   });
 
   it("is made no longer by a wall clock that was set back", async () => {

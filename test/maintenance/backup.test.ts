@@ -159,6 +159,14 @@ describe("a backup", () => {
     expect(taps).toBe(0);
   });
 
+  it("is put back in parts that are bounded by their length", async () => {
+    const storage = await open();
+    await storage.commit(Array.from({ length: 20 }, (_, n) => put(`event:${n}`, "1".repeat(1_000))));
+    const sizes: number[] = [];
+    for await (const batch of batches(each(await taken(storage)), 5_000)) sizes.push(batch.length);
+    expect(sizes).toEqual([5, 5, 5, 5]);
+  });
+
   it("of a newer version says so", async () => {
     const [head = "", ...rest] = await taken(await open());
     const newer = head.replace('"version":1', '"version":2');

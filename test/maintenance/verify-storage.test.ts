@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
-import { DELIVERY, FAILED, KINDS } from "../../core/model/schema.ts";
+import { DELIVERY, DUE, FAILED, KINDS, SEQUENCE } from "../../core/model/schema.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -95,6 +95,33 @@ describe("the check of stored data", () => {
     });
     expect(faults.join("\n")).toMatch(/delivery: has failed, but is not in the index/);
     expect(faults.join("\n")).toMatch(/failed: names a delivery that is (pending|delivered)/);
+  });
+
+  it("counts no fault that is gone at a second look, because a relay is at work", async () => {
+    await using test = await lived();
+    const id = { subscriptionId: "sub_gone", ordinal: "01h00000000000000000000000" };
+    const row = FAILED.put(id, { keyId: "key_1", failedAt: 1, cycle: 0, reason: "exhausted" } as never);
+    await test.storage.commit([row]);
+    const { range } = test.storage;
+    const during = {
+      ...test.storage,
+      range: async (...given: Parameters<typeof range>) => {
+        const page = await range(...given);
+        await test.storage.commit([{ op: "delete", key: row.key }]);
+        return page;
+      },
+    };
+    expect((await verifyStorage(during)).faults).toEqual([]);
+  });
+
+  it("takes a damaged due line for the one whose turn it may be", async () => {
+    await using test = await testPath();
+    const [keyId, subscriptionId] = ["key_1", "sub_1"];
+    const turn = SEQUENCE.put({ keyId, subscriptionId, sequence: 0 }, { busy: true, entered: 1 });
+    const due = DUE.key({ subscriptionId, dueAt: 1, ordinal: "01h00000000000000000000000" });
+    await test.storage.commit([turn, { op: "put", key: due, value: "?" }]);
+    const messages = (await verifyStorage(test.storage)).faults.map(({ key }) => key.split(":")[0]);
+    expect(messages).toEqual(["due"]);
   });
 
   it("finds a key that the relay does not use", async () => {
