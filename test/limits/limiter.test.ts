@@ -302,6 +302,19 @@ describe("codes that are guessed", () => {
     expect(await limiter.guess(place, "alice", right)).toBe("right");
   });
 
+  it("wrongly a day after the last suspension begin a first one again, also when a restart lies between", async () => {
+    const storage = shelf();
+    const abuse = { ...ABUSE, forgetMs: 3_600_000 };
+    const before = setUp({ storage, abuse });
+    for (let i = 0; i < 10; i++) await ended(before.limiter.guess(place, "alice", wrong));
+    const { clock, limiter } = setUp({ storage, abuse });
+    await clock.step(20 * 3_600_000);
+    await limiter.load();
+    await clock.advance(5 * 3_600_000);
+    for (let i = 0; i < 10; i++) await ended(limiter.guess(place, "alice", wrong));
+    expect(await ended(limiter.guess(place, "alice", right))).toEqual(["ABUSE_SUSPEND", 300]);
+  });
+
   it("are bounded more strictly by a rule about abuse", async () => {
     const { limiter } = setUp({ abuse: { ...ABUSE, failures: 2, suspendMs: 600_000 } });
     for (let i = 0; i < 2; i++) await ended(limiter.guess(place, "alice", wrong));

@@ -84,3 +84,20 @@ it("what a clock that was far behind has accepted is removed like all the rest",
   await run();
   expect(await test.parts.history.event("key_1", "order:2")).toBeUndefined();
 });
+
+it("and also when the clock was a year ahead at the run before", async () => {
+  await using test = await testPath();
+  const run = () => runs(test, 2);
+  await test.publish();
+  await test.clock.advance(4 * DAY);
+  expect(await run()).toBe(1);
+  const [whole] = (await test.storage.range("retention:")).filter(({ value }) => /^\d{13}$/.test(value));
+  await test.storage.commit([{ op: "put", key: whole?.key ?? "", value: String(test.clock.now() + 365 * DAY) }]);
+  await test.clock.step(-400 * DAY);
+  await test.publish("deposit:paid", { id: "order:2" });
+  await test.clock.step(400 * DAY);
+  await run();
+  await test.clock.advance(31 * DAY);
+  await run();
+  expect(await test.parts.history.event("key_1", "order:2")).toBeUndefined();
+});

@@ -68,6 +68,35 @@ describe("retention by key and type", () => {
     expect((await test.storage.range("event:key_y:")).length).toBe(2);
   });
 
+  it("deletes an event as soon as its time has come, to the millisecond", async () => {
+    await using test = await testPath();
+    await test.publish();
+    const { run } = test.parts.retention;
+    await test.clock.advance(DAY - 1);
+    expect(await run({ deliveredAfterMs: DAY }, now)).toBe(0);
+    await test.clock.advance(1);
+    expect(await run({ deliveredAfterMs: DAY }, now)).toBe(1);
+  });
+
+  it("reads what it has to keep once, and not in each run", async () => {
+    await using test = await testPath({ retry: { attempts: 1 } });
+    await test.deliver(replied(500));
+    await test.clock.advance(2 * DAY);
+    const { range } = test.storage;
+    let read = 0;
+    test.storage.range = async (prefix, options) => {
+      const page = await range(prefix, options);
+      if (prefix.startsWith("event:")) read += page.length;
+      return page;
+    };
+    const counts: number[] = [];
+    for (let runs = 0; runs < 3; runs++) {
+      expect(await test.parts.retention.run({ deliveredAfterMs: DAY }, now)).toBe(0);
+      counts.push(read);
+    }
+    expect(counts).toEqual([1, 1, 1]);
+  });
+
   it("deletes many events together, in as few reads and commits as their size allows", async () => {
     await using test = await testPath();
     const data = "x".repeat(1_000);
