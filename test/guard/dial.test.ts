@@ -46,6 +46,23 @@ it("of two addresses that answer in the same turn one socket stays, and the othe
   first.destroy();
 });
 
+it("of several addresses the next is dialled at once when one refuses", async () => {
+  const sockets: Socket[] = [];
+  const dial = (address: string): Socket => {
+    const socket = new Socket();
+    Object.defineProperty(socket, "remoteAddress", { value: address });
+    sockets.push(socket);
+    return socket;
+  };
+  const opening = dialFirst(["203.0.113.1", "203.0.113.2"], 443, dial, testClock(), never);
+  sockets[0]?.emit("error", Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
+  await turn();
+  expect(sockets).toHaveLength(2);
+  sockets[1]?.emit("connect");
+  expect(await opening).toBe(sockets[1]);
+  sockets[1]?.destroy();
+});
+
 it("of many addresses that are all silent no more than eight are dialled", async () => {
   const clock = testClock();
   const dialled: string[] = [];

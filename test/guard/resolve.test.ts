@@ -45,6 +45,12 @@ describe("DNS", () => {
     await expect(resolve("sf.example.com", never)).rejects.toMatchObject({ stage: "dns", reason: "DNS_SERVFAIL" });
   });
 
+  it("says so also when the other family has no such name, because that may be no more than half of the truth", async () => {
+    await using server = await startNameServer((_, wants6) => (wants6 ? "SERVFAIL" : "NXDOMAIN"));
+    const resolve = dnsResolver(testClock(), [server.address]);
+    await expect(resolve("half.example.com", never)).rejects.toMatchObject({ reason: "DNS_SERVFAIL" });
+  });
+
   it("ends with the caller's signal, and does not keep others waiting for a silent name", async () => {
     const { server, resolve } = await asking({ "dead.example.com": "silence", "live.example.com": ["9.9.9.9"] });
     await using _ = server;

@@ -4,7 +4,7 @@ import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { testPath, type TestPath } from "../support/path.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
 import { quietLog } from "../support/quiet.ts";
 import { until } from "../support/until.ts";
 import * as wide from "../support/wide.ts";
@@ -62,4 +62,15 @@ it("deletes what was delivered to a subscription that is damaged by now, and kee
   await test.storage.commit([{ op: "put", key, value: text }]);
   await test.clock.advance(DAY_MS);
   expect(await retain(test)).toBe(0);
+});
+
+it("keeps an event with a damaged delivery: nobody can say whether that has ended", async () => {
+  await using test = await testPath();
+  await test.deliver(replied(200));
+  const [row] = await test.storage.range("delivery:");
+  await test.storage.commit([{ op: "put", key: row?.key ?? "", value: "{" }]);
+  await test.clock.advance(3 * DAY_MS);
+  const rule = { deliveredAfterMs: DAY_MS, failedAfterMs: DAY_MS };
+  expect(await test.parts.retention.run(rule, new AbortController().signal)).toBe(0);
+  expect(await eventsOfKey(test, "key_1")).toBe(1);
 });

@@ -1,7 +1,7 @@
 // Erasing an API key: what goes, what stays, and that it goes on wherever it was cut off.
 import { describe, expect, it } from "vitest";
 import { eventOrdinal } from "../../core/model/ids.ts";
-import { ATTEMPTS, DELIVERY, DUE, FAILED } from "../../core/model/schema.ts";
+import { ATTEMPTS, DELIVERY, DUE, FAILED, PORTAL, STATS } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { turn } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
@@ -150,10 +150,18 @@ describe("erasing a key", () => {
     ];
     const old = await test.publish();
     await test.whenSent(1);
+    const link = PORTAL.key({ keyId: "key_1" });
+    const counts = [0, 60_000].map((ms) =>
+      STATS.key({ keyId: "key_1", grain: "1m", at: test.clock.now() + ms, node: "n" }),
+    );
+    await test.storage.commit([link, ...counts].map((key) => ({ op: "put", key, value: "{}" })));
     await erase(test);
+    // At once: nobody is let in by it any more.
+    expect(await test.storage.getItem(link)).toBeUndefined();
     await erase(test);
     await done(test);
     expect(aborted).toBe(true);
+    expect(await test.storage.getMany(counts)).toEqual([undefined, "{}"]);
     expect(await test.status(old)).toBeUndefined();
     await test.clock.advance(5);
     await test.subscribe();

@@ -1,7 +1,7 @@
 /** A wide event is erased while its deliveries cannot be deleted: nothing of it is sent, and nobody is told of damage. */
 import { describe, expect, it } from "vitest";
 import { EVENT } from "../../core/model/schema.ts";
-import { StorageError } from "../../core/model/errors.ts";
+import { ConflictError, StorageError } from "../../core/model/errors.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
@@ -120,4 +120,28 @@ describe("the erasure of a wide event whose deliveries cannot be deleted yet", (
     expect(seen.damaged).toBe(0);
     await recover(test, state, found?.event.ordinal as string);
   });
+});
+
+it("the erasure of a wide event whose deliveries change all the time goes on later", async () => {
+  const clock = testClock();
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const storage: Storage = await memory().setup({ clock, log, metrics: nullMetrics } as never);
+  await using test = await widePath(clock, storage);
+  await subscribers(test, 9);
+  const [event] = await publishMany(test, 1);
+  const { commit } = storage;
+  let lost = 0;
+  storage.commit = async (changes) => {
+    const [first] = changes;
+    // Others come first, as often as it is tried in a row.
+    if (first?.key.startsWith("fanout:") && lost < 5) throw new ConflictError([`${first.key} ${lost++}`]);
+    await commit(changes);
+  };
+  await test.parts.eventErasure.erase("key_1", event?.id ?? "", []);
+  await settle(test);
+  expect(lost).toBe(5);
+  expect(await storage.range("erasing:")).toHaveLength(1);
+  test.parts.eventErasure.start();
+  await test.clock.advance(31_000);
+  expect(await Promise.all(["erasing:", "fanout:"].map((prefix) => storage.range(prefix)))).toEqual([[], []]);
 });

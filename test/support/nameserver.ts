@@ -15,14 +15,14 @@ export interface NameServer extends AsyncDisposable {
 const CODES = { SERVFAIL: 2, NXDOMAIN: 3 } as const;
 const AAAA = 28;
 
-export const startNameServer = async (answer: (name: string) => Answer): Promise<NameServer> => {
+export const startNameServer = async (answer: (name: string, wants6: boolean) => Answer): Promise<NameServer> => {
   const socket = createSocket("udp4");
   const asked: string[] = [];
   socket.on("message", (query, from) => {
     const { name, end } = readName(query);
     const wants6 = query.readUInt16BE(end) === AAAA;
     asked.push(name);
-    const given = answer(name);
+    const given = answer(name, wants6);
     if (given === "silence") return;
     const code = typeof given === "string" ? CODES[given] : 0;
     const records = typeof given === "string" ? [] : given.filter((address) => address.includes(":") === wants6);
