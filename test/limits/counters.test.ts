@@ -87,6 +87,16 @@ describe("counters that hold as many as they may", () => {
   });
 });
 
+it("those that share an entry for lack of room are refused, and never suspended for each other", () => {
+  const shared = createCounters(testClock(), { capacity: 2 });
+  const abuse = { refusals: 2, windowMs: 60_000, suspendMs: 300_000, maxSuspendMs: 300_000, forgetMs: 86_400_000 };
+  const windows = { sustained: { limit: 1, windowMs: 60_000 }, burst: { limit: 1, windowMs: 5_000 } };
+  const ask = (key: string) => (shared.take([{ key, ...windows, abuse }]) as readonly WindowResult[])[0]?.code;
+  for (const key of ["a", "b"]) expect(ask(key)).toBeUndefined();
+  const codes = ["c", "d", "e", "f", "g", "h"].map(ask);
+  expect(codes).toEqual([undefined, ...Array<string>(5).fill("RATE_LIMIT_EXCEEDED")]);
+});
+
 describe("wall clocks that jump", () => {
   it("neither give quota back early nor lock anybody out", async () => {
     const { clock, ask } = small(10);

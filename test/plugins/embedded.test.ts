@@ -73,3 +73,14 @@ it("shows caches a change that happened although its commit was uncertain", asyn
   expect(await cache.get("key_1", "sub_b")).toBe(await cache.get("key_1", "sub_b"));
   await storage.dispose();
 });
+
+it("tells a backup of a commit of which nobody knows whether it has happened", async () => {
+  const storage = await openEarly(() => {
+    throw new StorageError("uncertain", "the answer was lost");
+  });
+  const told: boolean[] = [];
+  storage.tap?.((_, certain) => void told.push(certain));
+  await expect(storage.commit([lineOf(due("a", 1, 1))])).rejects.toThrow("the answer was lost");
+  expect(told).toEqual([false]);
+  await storage.dispose();
+});

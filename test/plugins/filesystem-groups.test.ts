@@ -5,7 +5,7 @@ import { MAX_BATCH_BYTES } from "../../core/model/event.ts";
 import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { ITEMS } from "../../plugins/storage/unstorage/items.ts";
 import { type Journal, Store } from "../../plugins/storage/unstorage/store.ts";
-import { testClock } from "../support/clock.ts";
+import { testClock, turn } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
 
 /** A store whose items follow its journal. */
@@ -59,4 +59,30 @@ it("commits are refused, and wait for nothing, while the files are far behind an
   tries = 0;
   await store.commit([{ op: "put", key: "event:k:5", value: "x" }]);
   await store.close();
+});
+
+it("a value that is committed while an older one is written to its file is what is read then", async () => {
+  const clock = testClock();
+  const items = new Map<string, string>();
+  const [writing, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const driver = {
+    getItem: async (name: string) => items.get(name) ?? null,
+    async setItem(name: string, value: string) {
+      writing.resolve();
+      await written.promise;
+      items.set(name, value);
+    },
+  };
+  const journal = { append: async () => {}, rotate: async () => async () => {}, uncertain: false, close: async () => {} };
+  const form = { name: (key: string) => key, text: (_: string, value: string) => value, value: (_: string, item: unknown) => item as string };
+  const store = new Store({ driver: driver as never, form, keys: sortedMap(), journal, log: quietLog(), behind: clock });
+  await store.commit([{ op: "put", key: "event:a", value: "old" }]);
+  await clock.advance(1_000);
+  await writing.promise;
+  await store.commit([{ op: "put", key: "event:a", value: "new" }]);
+  written.resolve();
+  for (let turns = 0; turns < 5; turns++) await turn();
+  expect(await store.getMany(["event:a"])).toEqual(["new"]);
+  await store.close();
+  expect(items.get("event:a")).toBe("new");
 });

@@ -234,3 +234,16 @@ it("lets a commit wait for others where it is about a later attempt, and not one
   expect(asked).toEqual([true, true, false]);
   await queue.close();
 });
+
+it("a cancel frees the leases of its subscription, each once, also where one is being settled", async () => {
+  const { queue, store } = openQueue();
+  queue.add([store(due("a", 1, 1)), store(due("a", 2, 2)), store(due("b", 1, 1))]);
+  const leases = await claim(queue);
+  expect(await queue.depth()).toMatchObject({ leased: 3 });
+  const { subscriptionId: id } = due("a", 1, 1);
+  const settling = queue.settle(leases.find(({ subscriptionId }) => subscriptionId === id) as Lease, []);
+  await queue.cancel(id);
+  await settling;
+  expect(await queue.depth()).toMatchObject({ leased: 1 });
+  await queue.close();
+});
