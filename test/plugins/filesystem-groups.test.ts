@@ -73,9 +73,25 @@ it("a value that is committed while an older one is written to its file is what 
       items.set(name, value);
     },
   };
-  const journal = { append: async () => {}, rotate: async () => async () => {}, uncertain: false, close: async () => {} };
-  const form = { name: (key: string) => key, text: (_: string, value: string) => value, value: (_: string, item: unknown) => item as string };
-  const store = new Store({ driver: driver as never, form, keys: sortedMap(), journal, log: quietLog(), behind: clock });
+  const journal = {
+    append: async () => {},
+    rotate: async () => async () => {},
+    uncertain: false,
+    close: async () => {},
+  };
+  const form = {
+    name: (key: string) => key,
+    text: (_: string, value: string) => value,
+    value: (_: string, item: unknown) => item as string,
+  };
+  const store = new Store({
+    driver: driver as never,
+    form,
+    keys: sortedMap(),
+    journal,
+    log: quietLog(),
+    behind: clock,
+  });
   await store.commit([{ op: "put", key: "event:a", value: "old" }]);
   await clock.advance(1_000);
   await writing.promise;

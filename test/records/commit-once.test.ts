@@ -22,16 +22,19 @@ describe("a commit whose end the storage could not tell", () => {
     expect(store.commits).toHaveLength(1);
   });
 
-  it.each(["full", "unavailable"] as const)("is not what a storage leaves that is %s: that is said at once", async (name) => {
-    const store = shelf();
-    let asked = 0;
-    store.before = () => {
-      asked++;
-      throw fault(name);
-    };
-    await expect(commitOnce(store, EVENT)).rejects.toMatchObject({ fault: name });
-    expect(asked).toBe(1);
-  });
+  it.each(["full", "unavailable"] as const)(
+    "is not what a storage leaves that is %s: that is said at once",
+    async (name) => {
+      const store = shelf();
+      let asked = 0;
+      store.before = () => {
+        asked++;
+        throw fault(name);
+      };
+      await expect(commitOnce(store, EVENT)).rejects.toMatchObject({ fault: name });
+      expect(asked).toBe(1);
+    },
+  );
 
   it("is known again, when it had happened", async () => {
     const store = shelf();
