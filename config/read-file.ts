@@ -98,12 +98,17 @@ const neverEnding = (): Promise<never> =>
     process.once("beforeExit", () => reject(new Error("its top-level await waits for something that never comes")));
   });
 
-/** Says what went wrong in the file, and on which of its lines. */
+/** Says what went wrong in the file, and where. */
 function reason(error: unknown, file: string): string {
   if (!(error instanceof Error)) return "it throws something that is no Error";
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING") return "TypeScript is not read inside node_modules";
   const text = typeof error.message === "string" ? error.message.split("\n")[0] : "";
-  const line = new RegExp(`${file.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}:(\\d+)`).exec(String(error.stack))?.[1];
-  return `${error.name}: ${text}${line === undefined ? "" : ` (line ${line})`}`;
+  const stack = String(error.stack);
+  const place = new RegExp(`${file.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}:(\\d+)(?::(\\d+))?`);
+  const [, line, column] = place.exec(stack) ?? [];
+  // Of a syntax error, a mark stands below its place in the line.
+  const mark = stack.split("\n").find((one) => /^\s*\^+\s*$/.test(one));
+  const at = column ?? (mark && mark.indexOf("^") + 1);
+  return `${error.name}: ${text}${line === undefined ? "" : ` (line ${line}${at ? `, column ${at}` : ""})`}`;
 }

@@ -1,8 +1,9 @@
 /** Reads and writes what a command line names: files, stdin, JSON, and secrets in a file or the environment. */
 import { createReadStream, readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { faultIn } from "../../core/lib/json-fault.ts";
 import { utf8 } from "../../core/lib/json.ts";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_REFUSED, ExitError, usage } from "./exit.ts";
 
@@ -80,7 +81,7 @@ export function jsonOption(option: string, given: string, io: CliEnvironment, hi
     JSON.parse(text);
     return text.trim();
   } catch {
-    throw usage(`--${option} is not JSON${hint}`);
+    throw usage(`--${option} is not JSON (${faultIn(text)})${hint}`);
   }
 }
 
@@ -135,4 +136,4 @@ function isFolder(file: string): boolean {
 
 /** Nothing can be written there, for the reason that the system gave. Exit code 1. */
 export const unwritable = (file: string, error: unknown): ExitError =>
-  new ExitError(EX_REFUSED, `${file} cannot be written: ${systemReason(error)}`, { cause: error });
+  new ExitError(EX_REFUSED, `${file} cannot be written: ${reasonOf(error)}`, { cause: error });

@@ -2,6 +2,7 @@
 import type { CliEnvironment } from "./environment.ts";
 import type { Given, Options } from "./command.ts";
 import { usage } from "./exit.ts";
+import { faultIn } from "../../core/lib/json-fault.ts";
 import { readOptionFile } from "./inputs.ts";
 
 /** The word that clears a field. */
@@ -61,11 +62,11 @@ function certificateOf(
 }
 
 function jsonOf(option: string, text: string, cwd: string): unknown {
+  const json = text.startsWith("@") ? textOf(option, text.slice(1), cwd) : text;
   try {
-    return JSON.parse(text.startsWith("@") ? textOf(option, text.slice(1), cwd) : text) as unknown;
-  } catch (error) {
-    if (error instanceof SyntaxError) throw usage(`--${option} must be JSON, or @file with it, or none`);
-    throw error;
+    return JSON.parse(json) as unknown;
+  } catch {
+    throw usage(`--${option} must be JSON, or @file with it, or none (see ${faultIn(json)})`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Reads JSON that somebody sends strictly: it refuses what two parsers could read differently. */
+import { faultIn } from "../lib/json-fault.ts";
 import { duplicateNames, isTooDeep, MAX_DEPTH, utf8 } from "../lib/json.ts";
 import { type FieldError, invalidFields, Problem } from "./problem.ts";
 
@@ -24,7 +25,7 @@ export function jsonBody(bytes: Uint8Array): JsonBody {
   try {
     value = JSON.parse(text);
   } catch {
-    throw invalid("Send valid JSON.");
+    throw invalid(`Send valid JSON: see ${faultIn(text)}.`);
   }
   const repeated = duplicateNames(text);
   if (repeated.length > 0) {

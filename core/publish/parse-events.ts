@@ -5,6 +5,7 @@
  * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
  */
 import { deliveryCount, MAX_EVENT_BYTES, type RelayEvent } from "../model/event.ts";
+import { faultIn } from "../lib/json-fault.ts";
 import { MAX_DEPTH, members } from "../lib/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
@@ -123,7 +124,7 @@ function readOne(
   }
   const value = parse(text);
   if (value === undefined) {
-    findings.unreadable.push({ path, message: "is not valid JSON" });
+    findings.unreadable.push({ path, message: `is not valid JSON (${faultIn(text)})` });
     return undefined;
   }
   if (all === "not an object") {

@@ -1,5 +1,6 @@
 /** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
+import { faultIn } from "../../../core/lib/json-fault.ts";
 import { elements, lines, skipSpace, utf8 } from "../../../core/lib/json.ts";
 import { mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
@@ -57,7 +58,7 @@ function formatOf(contentType: string): Format {
 
 function items(text: string): readonly Publication[] {
   const spans = elements(text, MAX_BATCH_EVENTS + 1);
-  if (spans === undefined) throw new Problem("INVALID_JSON", "The body is not valid JSON.");
+  if (spans === undefined) throw new Problem("INVALID_JSON", `The body is not valid JSON (${faultIn(text)}).`);
   refuseMany(spans.length);
   return spans.map(({ start, end }, i) => ({ text: text.slice(start, end), path: `[${i}]` }));
 }

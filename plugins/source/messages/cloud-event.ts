@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import { members } from "../../../core/lib/json.ts";
 import { isEventId, isEventName, isKeyId } from "../../../core/model/names.ts";
+import { faultIn } from "../../../core/lib/json-fault.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Publication } from "../../../core/ports/source.ts";
 import { payloadText } from "./message.ts";
@@ -106,7 +107,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw invalid("The payload is not valid JSON.");
+    throw invalid(`The payload is not valid JSON (${faultIn(text)}).`);
   }
 }
 
