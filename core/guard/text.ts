@@ -56,7 +56,7 @@ export const readUrl = (
   if (url.slice(0, scheme.length + 1).toLowerCase() !== `${scheme}:`)
     return malformed("URL_SCHEME", `must start with ${scheme}://`);
   if (!/^[\x21-\x7e]+$/.test(url) || url.includes("\\"))
-    return refused("URL_CHARSET", "must be visible ASCII without a backslash; write other characters percent-encoded");
+    return refused("URL_CHARSET", `must be visible ASCII without a backslash; write ${plainly(url)}`);
   if (url.includes("#")) return refused("URL_FRAGMENT", "must not have a fragment (#)");
   const rest = url.slice(scheme.length + 1);
   const [, authority = ""] = /^\/\/([^/?]*)/.exec(rest) ?? [];
@@ -74,6 +74,13 @@ export const readUrl = (
   if (wrong === undefined) return { ok: true, href, hostname, port };
   return { ...refused(wrong.reason, wrong.message), ...(wrong.inner === true && { allow: `${hostname}:${port}` }) };
 };
+
+/** Says how a text with other characters is written: those of a host have a spelling of their own (RFC 5891). */
+function plainly(url: string): string {
+  const [, authority = ""] = /^[^:]*:\/\/([^/?#]*)/.exec(url) ?? [];
+  const host = /[^\x20-\x7e]/.test(authority) ? URL.parse(`https://${authority}`)?.host : undefined;
+  return host === undefined ? "other characters percent-encoded" : `the host as ${host}, others percent-encoded`;
+}
 
 const HTTPS: SchemeOf = { scheme: "https", port: 443 };
 

@@ -36,6 +36,8 @@ function poisonOf(error: unknown): Poison {
   const { errors = [] } = error.extras;
   const listed = errors.slice(0, LISTED).map(({ path, message }) => `${path} ${message}`.trim());
   if (errors.length > LISTED) listed.push(`and ${errors.length - LISTED} more`);
-  const detail = listed.length === 0 ? error.detail : `${error.detail} ${listed.join("; ")}`;
+  // Fields that are wrong say it all: a list to look into goes with no message.
+  const said = error.code === "VALIDATION_FAILED" && listed.length > 0 ? [] : [error.detail];
+  const detail = [...said, listed.join("; ")].join(" ").trim();
   return { code: error.code, detail: detail.slice(0, LONGEST_DETAIL) };
 }

@@ -4,7 +4,7 @@
  */
 import { StringDecoder } from "node:string_decoder";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import { failureReason } from "../../brokers/keep-connected.ts";
+import { causeOf } from "../../../core/lib/reason.ts";
 import { derivedId, type Poison, type RawMessage } from "./message.ts";
 
 /** Pause between two attempts to pass one on, ms. */
@@ -56,7 +56,7 @@ export class DeadLetters {
             log.warn("a dead letter cannot be written: the message is kept here", { source, error: String(error) });
             return await this.keep(message, poison);
           }
-          const why = failureReason(error);
+          const why = causeOf(error);
           if (!this.#stuck.has(message)) log.warn("a message cannot be set aside", { source, error: why });
           this.#stuck.set(message, why);
           await clock.sleep(clock.now() + AGAIN_MS, ending).catch(() => undefined);

@@ -23,7 +23,7 @@ export interface RawMessage {
    */
   readonly place: string;
   /** True when upstream has no places, and this one is made of the content: messages that are alike share it. */
-  readonly madePlace?: boolean;
+  readonly lacks?: string;
   /** True when upstream says that it was delivered before. */
   readonly redelivered?: boolean;
 }

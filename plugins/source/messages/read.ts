@@ -1,5 +1,6 @@
 /** Reads a message as the events that it publishes: through `map`, or as one of the forms that every source understands. */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
+import { faultIn } from "../../../core/lib/json-fault.ts";
 import { elements, skipSpace } from "../../../core/lib/json.ts";
 import { atOnce } from "../../../core/lib/at-once.ts";
 import { Problem } from "../../../core/model/problem.ts";
@@ -51,11 +52,12 @@ export function readMessage(raw: RawMessage, options: Reading): readonly Draft[]
   const attributes = raw.headers && binaryAttributes(raw.headers, raw.contentType);
   if (attributes !== undefined) return [binary(attributes, raw.payload, given)];
   const text = payloadText(raw.payload);
+  if (text === "") throw new Problem("INVALID_JSON", raw.lacks ?? "The payload is empty.");
   const one = (text: string, at?: number): Draft =>
     isCloudEvent(text) ? structured(text, given) : { text, defaults: defaults(at) };
   if (text[skipSpace(text, 0)] !== OPEN_ARRAY) return [one(text)];
   const spans = elements(text, MAX_BATCH_EVENTS + 1);
-  if (spans === undefined) throw new Problem("INVALID_JSON", "The payload is not valid JSON.");
+  if (spans === undefined) throw new Problem("INVALID_JSON", `The payload is not valid JSON (${faultIn(text)}).`);
   if (spans.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the message.");
   refuseMany(spans.length);
   return spans.map(({ start, end }, i) => one(text.slice(start, end), i));

@@ -243,6 +243,7 @@ function entryOf(stream: string, entryId: string, fields: readonly Buffer[], red
   }
   return {
     payload: payload ?? "",
+    ...(payload === undefined && { lacks: `The entry has no field "${FIELD}".` }),
     contentType: headers?.["content-type"],
     headers,
     subject: stream,
