@@ -151,9 +151,10 @@ function program(commands: readonly Command[]): CAC {
     for (const example of command.examples ?? []) made.example(`  $ ${example}`);
   }
   // An option that negates has no default worth naming.
-  return cli.help((sections) =>
-    sections.map(({ title, body }) => ({ title, body: body.replaceAll(" (default: true)", "") })),
-  );
+  return cli.help((sections) => [
+    { body: cli.matchedCommand?.description ?? "" },
+    ...sections.slice(1).map(({ title, body }) => ({ title, body: body.replaceAll(" (default: true)", "") })),
+  ]);
 }
 
 /** The leading words of a command line that are no options: at most two, for the name of a command. */

@@ -5,7 +5,7 @@ import { access, constants, mkdtemp, readdir, readFile, rmdir, stat, statfs } fr
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { certificatesOf } from "../../core/model/credentials.ts";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { localUrl } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -30,7 +30,7 @@ export async function checkFolder({ dataDir }: Plan): Promise<Finding[]> {
     found.push(good("folder", `${dataDir} ${at === dataDir ? "can be written to" : "is made at the first start"}`));
   } catch (error) {
     const todo = "make the folder, owned by the relay's user, mode 0700, on a disk that is mounted read-write";
-    found.push(bad("folder", `${at} cannot be written to: ${systemReason(error)}`, todo));
+    found.push(bad("folder", `${at} cannot be written to: ${reasonOf(error)}`, todo));
   }
   if (at === dataDir && process.platform !== "win32") found.push(...(await checkModes(dataDir)));
   const { bavail, bsize } = await statfs(at);
@@ -65,7 +65,7 @@ async function checkModes(dir: string): Promise<Finding[]> {
   } catch (error) {
     // Without keys none has been made yet.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT")
-      found.push(warn("modes", `${keys} cannot be looked at: ${systemReason(error)}`, "run it as the relay's user"));
+      found.push(warn("modes", `${keys} cannot be looked at: ${reasonOf(error)}`, "run it as the relay's user"));
   }
   const [me, other] = owners;
   if (other !== undefined)
@@ -109,7 +109,7 @@ async function certificatesIn(check: string, file: string, now: number, key?: st
       return [bad(check, `${key} is not the key of ${file}`, "give the key that the certificate was made for")];
     return certificates.map((one) => judge(check, one, now, key === undefined));
   } catch (error) {
-    return [bad(check, `${file} cannot be used: ${systemReason(error)}`, "give certificates, and a key, as PEM files")];
+    return [bad(check, `${file} cannot be used: ${reasonOf(error)}`, "give certificates, and a key, as PEM files")];
   }
 }
 
@@ -133,13 +133,13 @@ export async function checkAddress(plan: Plan, io: CliEnvironment, inUse: boolea
     server.listen({ host, port }, () => server.close(() => resolve(undefined)));
   });
   if (error === undefined) return good("address", `${asked} is free`);
-  const found = `${asked} cannot be listened on: ${systemReason(error)}`;
+  const found = `${asked} cannot be listened on: ${reasonOf(error)}`;
   if (error.code === "EACCES") return bad("address", found, "a port below 1024 needs a right of its own");
   if (error.code !== "EADDRINUSE") return bad("address", found, "give an address of this machine as server.host");
   if (inUse) return good("address", `${asked} is taken, and a relay runs here`);
   const todo = "stop what listens there, or give another server.port";
   // The certificate is not checked: it is for the relay's public name, not for this address.
-  const isRelay = await probe(`${localUrl(plan)}/healthz`, io.clock, false).then(
+  const isRelay = await probe(`${localUrl(plan)}/healthz`, io.clock).then(
     ({ status }) => status === 200,
     () => false,
   );

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { StartError, StorageError } from "../../core/model/errors.ts";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { heldKeys, judgeMasterKey, lineUp, makeKeys } from "../../core/runtime/offline.ts";
@@ -57,7 +57,7 @@ function unusable({ storage: { name, shared } }: Plan, error: unknown): Finding 
   const outside = error instanceof StorageError ? error.fault !== "broken" : code === EX_UNAVAILABLE;
   const there = shared === true ? "it runs and can be reached from here" : "this user may read and write the folder";
   const todo = outside ? `see that ${there}` : "set it up as the message says";
-  return bad("storage", `${name}: ${systemReason(error)}`, todo, outside ? "outside" : "here");
+  return bad("storage", `${name}: ${reasonOf(error)}`, todo, outside ? "outside" : "here");
 }
 
 const GO_ON = "run relay secrets rekey while the relay runs, and keep both until it is done";
@@ -97,7 +97,7 @@ async function checkMasterKey({ dataDir, keys }: Plan, storage: Pick<Storage, "g
   } catch (error) {
     if (error instanceof StorageError) throw error;
     const todo = error instanceof StartError ? "put it back from its backup" : "run it as the relay's user";
-    return bad(what, systemReason(error), todo);
+    return bad(what, reasonOf(error), todo);
   }
 }
 

@@ -8,7 +8,7 @@ import { ConfigError } from "../../config/problems.ts";
 import { backupLines, batches, canTap, inspect, NoBackup } from "../../core/maintenance/backup.ts";
 import { StartError, StorageError } from "../../core/model/errors.ts";
 import { FILLING } from "../../core/model/schema.ts";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import { syncFolderAsync } from "../../core/ports/folder.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { namesRelay, openApi } from "../support/client.ts";
@@ -29,7 +29,7 @@ const backup: Command = {
     const part = `${file}.part`;
     // Readable by its owner only: secrets in it are sealed, events are not.
     const handle = await open(part, "wx", 0o600).catch((error: unknown) => {
-      throw usage(`${part} cannot be made: ${systemReason(error)}`);
+      throw usage(`${part} cannot be made: ${reasonOf(error)}`);
     });
     using _ = unfinished(part);
     let hint = "";

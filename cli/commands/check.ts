@@ -1,5 +1,5 @@
 /** `relay check`: reads the config and says everything that is wrong with it, and on request with what is around it. */
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { Plan } from "../../core/ports/plan.ts";
 import { bad, exitCode, line, type Finding } from "../check/finding.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -88,7 +88,7 @@ async function* checkMachine(plan: Plan, urls: readonly string[], io: CliEnviron
     try {
       yield* await run();
     } catch (error) {
-      yield bad(name, `could not be looked at: ${systemReason(error)}`, "look at it by hand");
+      yield bad(name, `could not be looked at: ${reasonOf(error)}`, "look at it by hand");
     }
   }
 }

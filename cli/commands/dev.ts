@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { causeOf, reasonOf } from "../../core/lib/reason.ts";
 import { DEV_KEY, openDesk, publicationOf, type Desk } from "../local/desk.ts";
 import { type Arrival, arrivalPrinter, readStatuses } from "../local/receiver.ts";
 import { savedFiles, type SavedFile } from "../local/saved-files.ts";
@@ -10,7 +10,7 @@ import type { Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { decoded } from "../support/inputs.ts";
-import { networkReason, withDeadline } from "../support/network.ts";
+import { withDeadline } from "../support/network.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { stopAsked } from "../support/signals.ts";
 
@@ -43,12 +43,12 @@ const dev: Command = {
       const folder = resolve(io.cwd, given.args[0] ?? "events");
       await prepareFolder(folder, io);
       const saves = await savedFiles(folder, io.clock, over.signal).catch((error: Error) => {
-        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${systemReason(error)}`, { cause: error });
+        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${reasonOf(error)}`, { cause: error });
       });
       greet(desk, folder, io);
       const publishing = (async () => {
         for await (const file of saves) await publish(desk, file, io);
-      })().catch((error: unknown) => `${folder} cannot be watched: ${systemReason(error)}`);
+      })().catch((error: unknown) => `${folder} cannot be watched: ${reasonOf(error)}`);
       const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
       if (typeof ended === "string") throw new ExitError(EX_UNAVAILABLE, ended);
       return EX_OK;
@@ -66,7 +66,7 @@ async function prepareFolder(folder: string, io: CliEnvironment): Promise<void> 
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "order.created.json"), `{\n  "order": 1001,\n  "total": 12.50\n}\n`);
   } catch (error) {
-    throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${systemReason(error)}`);
+    throw new ExitError(EX_UNAVAILABLE, `cannot make ${folder}: ${reasonOf(error)}`);
   }
   io.say(`relay: made ${folder} with order.created.json`);
 }
@@ -116,7 +116,7 @@ async function forward(target: URL, arrival: Arrival, { say, clock }: CliEnviron
       return answer.status;
     });
   } catch (error) {
-    say(`relay: ${target.href} does not answer: ${printable(networkReason(error))}`);
+    say(`relay: ${target.href} does not answer: ${printable(causeOf(error))}`);
     return 502;
   }
 }

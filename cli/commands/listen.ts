@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { SECRET_FORM } from "../../core/model/signing-secret.ts";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { arrivalPrinter, readStatuses, startReceiver } from "../local/receiver.ts";
 import { keptAuthority } from "../support/certificates.ts";
@@ -40,7 +40,7 @@ const listen: Command = {
       answer,
       arrived: arrivalPrinter(given, io),
     }).catch((error: unknown) => {
-      const message = `cannot listen on ${HOST}:${port}: ${systemReason(error)}`;
+      const message = `cannot listen on ${HOST}:${port}: ${reasonOf(error)}`;
       throw new ExitError(EX_UNAVAILABLE, message, { cause: error });
     });
     io.say(`relay: listening at ${receiver.origin}`);

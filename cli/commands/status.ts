@@ -1,12 +1,14 @@
 /** `relay status`: shows the state of a running relay. */
 import { readEnvironment } from "../../config/environment.ts";
 import { type Shaped, shaped } from "../support/ask.ts";
-import { checkBase, localUrl, openApi } from "../support/client.ts";
+import { checkBase, localUrl, openApi, whyNoAnswer } from "../support/client.ts";
 import { API_OPTIONS, type Command, type Given, JSON_OPTION, loadFor } from "../support/command.ts";
 import { type CliEnvironment, paint } from "../support/environment.ts";
 import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { jsonIn, objectOf } from "../support/inputs.ts";
-import { networkReason, probe } from "../support/network.ts";
+import { probe } from "../support/network.ts";
+import type { Plan } from "../../core/ports/plan.ts";
+import { trustOf } from "../support/trust.ts";
 import { fields, json, printable, textOf } from "../support/output.ts";
 
 const STATUS = { node: "map", storage: "map", backlog: "map", "parts?": "map" } as const;
@@ -34,8 +36,10 @@ async function askReady(given: Given, io: CliEnvironment): Promise<number> {
   const named = given.text("url") ?? readEnvironment(io.env).settings.url;
   const base = checkBase(named ?? localUrl((await loadFor(given, io)).plan));
   // On this machine the certificate is not checked: it is for the relay's public name, and no secret is sent.
-  const { status, text } = await probe(`${base}/readyz`, io.clock, named !== undefined).catch((error: unknown) => {
-    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${networkReason(error)}`, { cause: error });
+  const trust =
+    named === undefined ? undefined : ((await loadFor(given, io).then(trusted, () => undefined)) ?? "default");
+  const { status, text } = await probe(`${base}/readyz`, io.clock, trust).catch((error: unknown) => {
+    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${whyNoAnswer(error)}`, { cause: error });
   });
   const parts = objectOf(objectOf(objectOf(jsonIn(text))?.["data"])?.["parts"]);
   if (parts === undefined || (status !== 200 && status !== 503))
@@ -50,6 +54,8 @@ async function askReady(given: Given, io: CliEnvironment): Promise<number> {
   );
   return ready ? EX_OK : EX_TEMPFAIL;
 }
+
+const trusted = ({ plan }: { readonly plan: Plan }) => trustOf(plan, false);
 
 function readable(base: string, now: Shaped<typeof STATUS>, io: CliEnvironment): string {
   const { node, storage, backlog, parts = {}, ...more } = now;

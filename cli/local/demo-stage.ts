@@ -2,7 +2,7 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import { within } from "../../core/lib/within.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import { shaped } from "../support/ask.ts";
@@ -154,7 +154,7 @@ async function makeFolder(ca: string): Promise<{ readonly config: string; readon
     return { config: await writeStageConfig(path, 0, RETRY, "relay demo"), folder };
   } catch (error) {
     folder?.[Symbol.dispose]();
-    const message = `no folder can be made in ${tmpdir()}: ${systemReason(error)}`;
+    const message = `no folder can be made in ${tmpdir()}: ${reasonOf(error)}`;
     throw new ExitError(EX_UNAVAILABLE, message, { cause: error });
   }
 }

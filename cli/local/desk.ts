@@ -1,7 +1,7 @@
 /** Sets up a developer's desk: a relay on its own folder, a local TLS receiver, and a subscription to everything. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import { shaped } from "../support/ask.ts";
 import { keptAuthority } from "../support/certificates.ts";
 import type { Api } from "../support/client.ts";
@@ -33,7 +33,7 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, i
     await writeFile(join(folder, ".gitignore"), "*\n");
     config = await writeStageConfig(folder, port, RETRY, "relay dev");
   } catch (error) {
-    throw new ExitError(EX_UNAVAILABLE, `cannot keep anything in ${folder}: ${systemReason(error)}`);
+    throw new ExitError(EX_UNAVAILABLE, `cannot keep anything in ${folder}: ${reasonOf(error)}`);
   }
   const authority = await keptAuthority(folder, io);
   let secret = "nothing is subscribed yet";

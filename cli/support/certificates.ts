@@ -3,7 +3,7 @@ import { createPrivateKey, KeyObject, webcrypto, X509Certificate } from "node:cr
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { systemReason } from "../../core/lib/system-error.ts";
+import { reasonOf } from "../../core/lib/reason.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 
@@ -119,9 +119,7 @@ export async function keptAuthority(folder: string, { clock }: CliEnvironment): 
     const { syscall } = error as NodeJS.ErrnoException;
     // A full disk or a kill may have cut a file off.
     const why =
-      syscall === undefined
-        ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made"
-        : systemReason(error);
+      syscall === undefined ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made" : reasonOf(error);
     throw new ExitError(EX_UNAVAILABLE, `cannot keep a certificate authority in ${folder}: ${why}`, { cause: error });
   }
 }

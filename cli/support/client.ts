@@ -9,8 +9,10 @@ import type { Plan } from "../../core/ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { type Given, loadFor } from "./command.ts";
 import { EX_REFUSED, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE, ExitError, usage } from "./exit.ts";
-import { networkReason, withDeadline } from "./network.ts";
+import { firstCause, nextStep, reasonOf } from "../../core/lib/reason.ts";
+import { withDeadline } from "./network.ts";
 import { parseExact, printable } from "./output.ts";
+import { fetchWith, trustOf } from "./trust.ts";
 
 export interface ApiAnswer {
   readonly status: number;
@@ -42,7 +44,8 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
   if (problems.length > 0) throw new ConfigError(problems);
   let plan: Plan | undefined;
   const loaded = async (): Promise<Plan> => (plan ??= (await loadFor(given, io)).plan);
-  const base = checkBase(given.text("url") ?? settings.url ?? localUrl(await loaded()));
+  const where = given.text("url") ?? settings.url;
+  const base = checkBase(where ?? localUrl(await loaded()));
   const named = given.text("token") ?? (right === "publish" ? settings.publishToken : settings.token);
   // A token that is signed here lives for a minute, so each try has its own.
   const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, io));
@@ -55,7 +58,11 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
     token = undefined;
     return first ?? (await sign());
   };
-  return new Api(base, next, io, given.flag("no-wait") ? 0 : MOST_WAITS);
+  // A relay that is named may have another config than this folder's, or none: then Node's own trust is all there is.
+  const trusted = (its: Plan) => trustOf(its, where === undefined);
+  const trust = base.startsWith("https:") ? await loaded().then(trusted, () => undefined) : undefined;
+  const asked = trust && (await fetchWith(trust));
+  return new Api(base, next, io, given.flag("no-wait") ? 0 : MOST_WAITS, asked);
 }
 
 /** Where a relay with this plan listens, seen from this machine. */
@@ -100,12 +107,15 @@ export class Api {
   readonly #token: () => Promise<string>;
   readonly #io: CliEnvironment;
   readonly #waits: number;
+  readonly #fetch: typeof fetch | undefined;
 
-  constructor(base: string, token: () => Promise<string>, io: CliEnvironment, waits: number) {
+  /** @param asked `fetch` with the trust of the config. @default Node's own */
+  constructor(base: string, token: () => Promise<string>, io: CliEnvironment, waits: number, asked?: typeof fetch) {
     this.base = base;
     this.#token = token;
     this.#io = io;
     this.#waits = waits;
+    this.#fetch = asked;
   }
 
   async ask(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
@@ -140,14 +150,13 @@ export class Api {
       try {
         return await withDeadline(this.#io.clock, ANSWER_MS, async (late) => {
           const signal = request.signal ? AbortSignal.any([request.signal, late]) : late;
-          const answer = await send(this.base + path, token, { ...request, signal });
+          const answer = await send(this.base + path, token, { ...request, signal }, this.#fetch);
           if (answer.ok) return read(answer);
           throw problem(answer.status, parse(await this.#textOf(answer)), answer.headers.get("retry-after"));
         });
       } catch (error) {
         if (!(error instanceof ExitError)) {
-          const why = `no answer from ${this.base}: ${networkReason(error)}. Is the relay running? (relay start)`;
-          throw new ExitError(EX_UNAVAILABLE, why, { cause: error });
+          throw new ExitError(EX_UNAVAILABLE, `no answer from ${this.base}: ${whyNoAnswer(error)}`, { cause: error });
         }
         const seconds = error instanceof RefusedError && error.status === 429 ? error.retryAfter : undefined;
         if (seconds === undefined || seconds > LONGEST_WAIT_S || waits === this.#waits) throw error;
@@ -175,9 +184,14 @@ export class Api {
 }
 
 /** @throws what the network throws; a status is no error */
-async function send(url: string, token: string, { headers, ...request }: RequestInit): Promise<Response> {
-  const { ofetch } = await import("ofetch");
-  return ofetch.raw(url, {
+async function send(
+  url: string,
+  token: string,
+  { headers, ...request }: RequestInit,
+  asked: typeof fetch | undefined,
+): Promise<Response> {
+  const { createFetch, ofetch } = await import("ofetch");
+  return (asked === undefined ? ofetch : createFetch({ fetch: asked })).raw(url, {
     ...request,
     headers: { ...(headers as Readonly<Record<string, string>>), authorization: `Bearer ${token}` },
     responseType: "stream",
@@ -185,6 +199,18 @@ async function send(url: string, token: string, { headers, ...request }: Request
     redirect: "error",
     retry: 0,
   });
+}
+
+/** Says why nobody has answered, and what to do next: whoever shows a certificate is there. */
+export function whyNoAnswer(error: unknown): string {
+  const first = firstCause(error);
+  const reason = reasonOf(first);
+  const code = String((first as { readonly code?: unknown }).code ?? "");
+  const next = nextStep(`${code} ${reason}`);
+  if (!/CERT|ALTNAME|UNABLE_TO|SSL|EPROTO/.test(code) || next === undefined)
+    return `${reason}. Is the relay running? (relay start)`;
+  const trusted = "a command trusts server.tls and guard.ca of its own config, and NODE_EXTRA_CA_CERTS";
+  return `${reason}: ${next}${/SSL|EPROTO/.test(code) ? "" : `; ${trusted}`}`;
 }
 
 function parse(text: string): object {
