@@ -4,7 +4,7 @@ import { BlockList, isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { isPluginName } from "../core/model/names.ts";
-import { unreadable } from "../core/lib/system-error.ts";
+import { unreadable } from "../core/lib/reason.ts";
 import { didYouMean } from "./problems.ts";
 
 export const YEARS_MS = 100 * 365 * 86_400_000;

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { colorProblems, PORTAL_COLORS, THEMES, type Portal, type PortalLogo } from "../core/model/portal.ts";
-import { unreadable } from "../core/lib/system-error.ts";
+import { unreadable } from "../core/lib/reason.ts";
 import { list, options, orFalse, refuse, textValue } from "./check-plan.ts";
 import type { RelayConfig } from "./define.ts";
 

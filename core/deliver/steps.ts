@@ -228,7 +228,7 @@ function fail(run: Run, reason: "endpoint_gone" | "exhausted"): Promise<void> {
 function report(run: Run): MaybePromise<Next> {
   const { sub, outcome, deps } = run;
   const { attempt } = run.sent;
-  const { number, statusCode, error, startedAt, durationMs } = attempt;
+  const { number, statusCode, error, detail, startedAt, durationMs } = attempt;
   const { metrics } = deps;
   const delivery = run.delivery as Delivery;
   const { eventId, keyId, subscriptionId, ordinal, cycle } = delivery;
@@ -251,6 +251,7 @@ function report(run: Run): MaybePromise<Next> {
     attempt: number,
     statusCode,
     error,
+    detail,
     durationMs,
     outcome: outcome.kind,
     nextAttemptAt: outcome.kind === "retry" ? outcome.at : undefined,

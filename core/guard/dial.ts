@@ -1,5 +1,6 @@
 /** Opens TCP to a checked address: the first that answers wins, and the peer must be the dialled address. */
 import type { Socket } from "node:net";
+import { causeOf } from "../lib/reason.ts";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { awaitSocket } from "./await-socket.ts";
@@ -81,10 +82,8 @@ const open = async (address: string, port: number, dial: Dial, signal: AbortSign
       resolve(socket);
     },
     error(error: NodeJS.ErrnoException) {
-      const { code = "", message } = error;
-      fail(
-        LOCAL.has(code) ? error : new ConnectError("connect", `cannot connect (${error.code ?? message})`, error.code),
-      );
+      const { code = "" } = error;
+      fail(LOCAL.has(code) ? error : new ConnectError("connect", `cannot connect: ${causeOf(error)}`, error.code));
     },
   }));
 };

@@ -2,6 +2,7 @@
 import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { unlessAborted } from "../lib/within.ts";
+import { nextStep } from "../lib/reason.ts";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseAddress } from "./ip-address.ts";
@@ -81,5 +82,6 @@ const failure = (name: string, answers: readonly PromiseSettledResult<unknown>[]
   const code = codes.find((one) => one !== "ENODATA" && one !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
   const reason = `DNS_${code.replace(/^E/, "")}`;
   const nothing = code === "ENOTFOUND" || code === "ENODATA";
-  return new ConnectError("dns", nothing ? `${name} has no address` : `${name} cannot be resolved (${code})`, reason);
+  const said = nothing ? `${name} has no address` : `${name} cannot be resolved (${code})`;
+  return new ConnectError("dns", `${said}: ${nextStep(reason)}`, reason);
 };

@@ -1,6 +1,7 @@
 /** Starts TLS over a connected socket, with full verification that nothing can switch off. */
 import type { Socket } from "node:net";
 import { connect } from "node:tls";
+import { causeOf, nextStep } from "../lib/reason.ts";
 import { ConnectError } from "../model/errors.ts";
 import { awaitSocket } from "./await-socket.ts";
 import type { TlsSessions } from "./tls-sessions.ts";
@@ -70,7 +71,7 @@ const handshake = async (
         const isRefusal = offered !== undefined && !secured.authorizationError;
         fail(new (isRefusal ? SessionRefused : ConnectError)("tls", message, code));
       };
-      const failed = (error: Error): void => refused(describe(error), codeOf(error));
+      const failed = (error: Error): void => refused(new ConnectError("tls", `TLS: ${causeOf(error)}`, codeOf(error)));
       return {
         secureConnect() {
           if (!secured.authorized) return failed(secured.authorizationError);
@@ -78,7 +79,7 @@ const handshake = async (
           resolve(secured);
         },
         error: failed,
-        close: () => refused("TLS: the connection was closed in the handshake"),
+        close: () => refused(new ConnectError("tls", `TLS: ${CLOSED}: ${nextStep(CLOSED)}`)),
       };
     });
   } catch (error) {
@@ -90,8 +91,4 @@ const handshake = async (
 const codeOf = (error: Error): string | undefined =>
   "code" in error && typeof error.code === "string" ? error.code : undefined;
 
-/** Makes one line: OpenSSL's own messages carry thread ids, source files and line ends. */
-const describe = (error: Error): string => {
-  const reason = "reason" in error && typeof error.reason === "string" ? error.reason : error.message;
-  return `TLS: ${reason.replaceAll(/\s+/g, " ").trim().slice(0, 200)}`;
-};
+const CLOSED = "the connection was closed in the handshake";

@@ -1,7 +1,7 @@
 /** Takes addresses out of what other systems say of themselves, where it is shown to people who are to learn none. */
 
 /**
- * An address: a node such as `rabbit@host`, a host with its port, an IP address, or a host that DNS does not know. The key of
+ * An address: a node such as `rabbit@host`, a host with its port, an IP address, a host that DNS does not know, or one that a certificate names. The key of
  * a stream (`orders:paid`) is none.
  */
 const ADDRESS = new RegExp(
@@ -12,6 +12,7 @@ const ADDRESS = new RegExp(
     String.raw`(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])`,
     String.raw`(?<![\w.:-])[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}(?![\w.:-])`,
     String.raw`(?<=\b(?:ENOTFOUND|EAI_AGAIN) )\S+`,
+    String.raw`(?<=\b(?:DNS|IP Address|URI):)[^\s,]+`,
   ].join("|"),
   "gi",
 );

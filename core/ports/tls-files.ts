@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { StartError } from "../model/errors.ts";
 import { noOption, optional, text, type Rule } from "./options.ts";
 import type { FieldError } from "../model/problem.ts";
-import { unreadable } from "../lib/system-error.ts";
+import { unreadable } from "../lib/reason.ts";
 
 /** Paths of PEM files, which begin at the config's folder. */
 export interface TlsFiles {

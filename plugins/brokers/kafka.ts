@@ -33,9 +33,3 @@ export const kafkaOptions = (
   ...(tls && { tls }),
   ...(sasl && { sasl: { ...sasl, password: read("sasl.password") } }),
 });
-
-/** Returns what went wrong first: the client wraps it in the failures of all that it tried. */
-export function firstOf(error: unknown): unknown {
-  const { errors } = error as { readonly errors?: readonly unknown[] };
-  return errors === undefined || errors.length === 0 ? error : firstOf(errors[0]);
-}

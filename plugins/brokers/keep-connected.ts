@@ -1,4 +1,5 @@
 /** Keeps a broker connected: runs one session with it after another, with growing waits between failures. */
+import { causeOf } from "../../core/lib/reason.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 
 const FIRST_WAIT_MS = 100;
@@ -35,19 +36,11 @@ export async function keepConnected(
       });
     } catch (error) {
       if (stopping.aborted) return;
-      away(failureReason(error));
+      away(causeOf(error));
     }
     // A session that connects and then fails, for example for want of a right, waits longer each time as well.
     if (clock.monotonic() - connectedAt >= STEADY_MS) failures = 0;
     const waitMs = Math.min(longestMs, FIRST_WAIT_MS * 2 ** Math.min(failures++, 16));
     await clock.sleep(clock.now() + waitMs, stopping).catch(() => undefined);
   }
-}
-
-/** Returns one line about an error: also where its message is empty, as when several addresses refused. */
-export function failureReason(error: unknown): string {
-  const { message, code } = error as { readonly message?: unknown; readonly code?: unknown };
-  const text =
-    typeof message === "string" && message !== "" ? message : typeof code === "string" ? code : String(error);
-  return text.replaceAll(/\s+/g, " ").slice(0, 300);
 }

@@ -5,6 +5,10 @@ import { Redis } from "ioredis";
 /** A connection reports it beside the answers to its commands. */
 export type RedisFault = Error & { readonly command?: { readonly name: string } };
 
+/** True for an error that says no more than that there is no connection: another one says why. */
+export const isSilent = (error: unknown): boolean =>
+  error instanceof Error && /is closed|isn't writeable|Cluster isn't ready/.test(error.message);
+
 const CONNECT_MS = 5_000;
 /** Longest wait for a server that loads its data, ms: it states hours when it has just begun. */
 const LOADING_MS = 500;
@@ -37,7 +41,7 @@ export function redisClient(
     ...(tls && { tls }),
   });
   // Without a listener an error event ends the process.
-  client.on("error", failed);
+  client.on("error", (fault: RedisFault) => void (isSilent(fault) || failed(fault)));
   client.on("close", () => {
     // The client leaves its timer for an answer running when the connection ends, and it would hold the process.
     clearTimeout((client as unknown as { readonly socketTimeoutTimer?: NodeJS.Timeout }).socketTimeoutTimer);

@@ -36,7 +36,10 @@ describe("DNS", () => {
     const { server, resolve } = await asking({ "empty.example.com": [] });
     await using _ = server;
     for (const name of ["gone.example.com", "empty.example.com"])
-      await expect(resolve(name, never)).rejects.toMatchObject({ stage: "dns", message: `${name} has no address` });
+      await expect(resolve(name, never)).rejects.toMatchObject({
+        stage: "dns",
+        message: `${name} has no address: see that the name is right, and that the name servers of this machine know it`,
+      });
   });
 
   it("says when the server fails", async () => {

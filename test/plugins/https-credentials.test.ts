@@ -190,7 +190,7 @@ describe("a token endpoint that gives no token is the outcome of the attempt", (
     expect(await line.send({ url: receiver.url(), credentials })).toEqual({
       kind: "error",
       error: "token",
-      detail: "the token endpoint could not be asked (guard)",
+      detail: "the token endpoint could not be asked (guard): the host is not on the public internet",
     });
   });
 });

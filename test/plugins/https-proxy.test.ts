@@ -111,7 +111,9 @@ describe("what the proxy answers", () => {
     await using line = await openHttps({ options: { proxy: `http://127.0.0.1:${port}` } });
     expect(await line.send({ url: receiver.url() })).toEqual({
       kind: "unavailable",
-      detail: "the proxy cannot be reached: cannot connect (ECONNREFUSED)",
+      detail: expect.stringMatching(
+        /^the proxy cannot be reached: cannot connect: nothing listens there \(ECONNREFUSED/,
+      ),
     });
   });
 });
@@ -134,13 +136,15 @@ it("a proxy stays away in /readyz while only connections fail that never asked i
   const guard = { allow: ["127.0.0.1:*", "empty.example.com:*"], resolver: () => Promise.resolve([]) };
   await using line = await openHttps({ options: { proxy: `http://127.0.0.1:${await freePort()}` }, guard });
   expect(await line.send({ url: "https://127.0.0.1/" })).toMatchObject({ kind: "unavailable" });
-  const away = "the proxy cannot be reached: cannot connect (ECONNREFUSED)";
+  const away = expect.stringMatching(
+    /^the proxy cannot be reached: cannot connect: nothing listens there \(ECONNREFUSED/,
+  );
   for (const [host, error] of [
     ["empty.example.com", "dns"],
     ["10.0.0.1", "guard"],
   ]) {
     expect(await line.send({ url: `https://${host}/`, subscriptionId: "sub_2" })).toMatchObject({ error });
-    expect(line.transport.readiness?.()).toBe(away);
+    expect(line.transport.readiness?.()).toEqual(away);
   }
 });
 
@@ -155,7 +159,7 @@ describe("a proxy that does not answer is the operator's fault", () => {
     await using line = await openHttps({ options: { proxy: "http://127.0.0.9:3128" }, guard: { dial, allow }, clock });
     const reply = await line.send({ url: "https://127.0.0.1/", timeoutMs: 10_000 });
     expect(reply).toEqual({ kind: "unavailable", detail: away });
-    expect(line.transport.readiness?.()).toBe(away);
+    expect(line.transport.readiness?.()).toEqual(away);
   });
 
   it("when its TLS handshake hangs", async () => {
@@ -166,7 +170,7 @@ describe("a proxy that does not answer is the operator's fault", () => {
     const reply = await line.send({ url: "https://127.0.0.1/", timeoutMs: 10_000 });
     hung.close();
     expect(reply).toEqual({ kind: "unavailable", detail: away });
-    expect(line.transport.readiness?.()).toBe(away);
+    expect(line.transport.readiness?.()).toEqual(away);
   });
 });
 

@@ -1,7 +1,8 @@
 /** The attempts of one delivery, those before its replays too, and the attempts of a key over all its events. */
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
-import type { Attempt, AttemptError } from "../../model/attempt.ts";
+import { withoutAddresses } from "../../lib/without-addresses.ts";
+import type { Attempt } from "../../model/attempt.ts";
 import { attemptId, type Delivery } from "../../model/delivery.ts";
 import { noSuch } from "../../model/problem.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
@@ -24,7 +25,7 @@ export const attempt = z
     error: attemptErrors.optional(),
     detail: note(
       z.string().optional(),
-      "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`. Of a test event, that the connection of its URL is away.",
+      "Why it failed, and what to do, without addresses: what of the name, the connection or TLS failed, which rule of the guard refused, what the OAuth 2 server answered, why the transform made no body. Of a test event, that the connection of its URL is away.",
     ),
     responseExcerpt: z.string().optional(),
     responseTruncated: z.boolean().optional(),
@@ -61,9 +62,6 @@ const attemptsQuery = z
   })
   .refine(isSpan, NO_SPAN);
 
-/** Stages whose words name no address; those of others may tell a subscriber of an inner network. */
-const EXPLAINED: ReadonlySet<AttemptError> = new Set(["guard", "token", "transform"]);
-
 export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, one: Attempt): object {
   return {
     id: attemptId(delivery.ordinal, delivery.subscriptionId, one.cycle, one.number),
@@ -73,7 +71,8 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
     durationMs: one.durationMs,
     statusCode: one.statusCode,
     error: one.error,
-    detail: one.error !== undefined && EXPLAINED.has(one.error) ? one.detail : undefined,
+    // An address that a name stands for may tell a subscriber of an inner network. The log has it.
+    detail: one.detail && withoutAddresses(one.detail),
     responseExcerpt: one.responseExcerpt,
     responseTruncated: one.responseTruncated,
     transform: one.transform,

@@ -8,7 +8,7 @@ import type { Source } from "../../../core/ports/source.ts";
 import { Intake } from "../messages/intake.ts";
 import type { MappedEvent } from "../messages/message.ts";
 import { messageText } from "../messages/read.ts";
-import { failureReason } from "../../brokers/keep-connected.ts";
+import { causeOf } from "../../../core/lib/reason.ts";
 
 interface CronEvent extends MappedEvent {
   readonly type: string;
@@ -68,7 +68,7 @@ export async function startCron(
       const payload = messageText({ createdAt: new Date(at), ...made });
       intake.offer([{ payload, subject: source, at, place }]);
     } catch (error) {
-      log.error("a tick made no event", { source, tick: when, error: failureReason(error) });
+      log.error("a tick made no event", { source, tick: when, error: causeOf(error) });
     }
   }
 

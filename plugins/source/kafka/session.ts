@@ -5,7 +5,7 @@ import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import { endsWithin, unlessAborted } from "../../../core/lib/within.ts";
-import { firstOf, kafkaOptions } from "../../brokers/kafka.ts";
+import { kafkaOptions } from "../../brokers/kafka.ts";
 import { byConnection, connectedSource, watchBacklog, type SessionLife } from "../messages/connected.ts";
 import { DeadLetters } from "../messages/dead-letters.ts";
 import { Intake, type Upstream } from "../messages/intake.ts";
@@ -65,8 +65,6 @@ export function startKafka(ctx: PluginContext, options: FromKafkaOptions & Readi
     try {
       await unlessAborted(life.stopping, Promise.race([failed.promise, consume(consumer, failed.reject, life)]));
       await life.settled;
-    } catch (error) {
-      throw firstOf(error);
     } finally {
       await endsWithin(clock, CLOSE_MS, consumer.close(true));
     }
@@ -131,7 +129,7 @@ function upstreamOf(keep: (message: KafkaMessage, poison: Poison) => Promise<voi
       await claim.end(messages.map(({ original }) => original));
     } catch (error) {
       claim.stream.destroy(error as Error);
-      throw firstOf(error);
+      throw error;
     }
   }
   return {

@@ -7,7 +7,7 @@ import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
-import { failureReason } from "../../brokers/keep-connected.ts";
+import { causeOf } from "../../../core/lib/reason.ts";
 import { literal, quoted, type Columns, type Connection, type OpenConnection } from "../../brokers/postgres.ts";
 import { Batch, backlogOf, type Fate, type Reader, type Row } from "./rows.ts";
 
@@ -147,7 +147,7 @@ export class OutboxReader implements Reader {
       } catch (error) {
         if (!isRefusal(error)) throw error;
         left.push(row);
-        this.#noteRefusal(failureReason(error));
+        this.#noteRefusal(causeOf(error));
       }
     }
     return left;

@@ -3,7 +3,7 @@ import { watch, type FSWatcher } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
-import { systemReason } from "../../../core/lib/system-error.ts";
+import { reasonOf } from "../../../core/lib/reason.ts";
 import { within } from "../../../core/lib/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../../core/ports/source.ts";
@@ -31,7 +31,7 @@ export async function startSpool(
 ): Promise<Source> {
   const dir = resolve(ctx.configDir, given);
   const folder = await makeSpoolFolders(dir).catch((cause: unknown) => {
-    throw new StartError(78, `spool: ${dir} cannot be used: ${systemReason(cause)}`, { cause });
+    throw new StartError(78, `spool: ${dir} cannot be used: ${reasonOf(cause)}`, { cause });
   });
   return new Spool(ctx, folder, rescanMs);
 }

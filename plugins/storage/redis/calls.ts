@@ -1,8 +1,9 @@
 /** Calls Redis: each call ends within `CALL_MS` and reports what may have happened. */
+import { causeOf } from "../../../core/lib/reason.ts";
 import { StorageError } from "../../../core/model/errors.ts";
 import { within } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { CALL_MS, type Client, COMMAND_MS, withoutPlace } from "./connect.ts";
+import { CALL_MS, type Client, COMMAND_MS, faultBehind, withoutPlace } from "./connect.ts";
 import { type Args, type Script, scriptArgs } from "./script.ts";
 
 /** Wait between tries while there is no connection, ms. */
@@ -198,7 +199,9 @@ export class Calls {
       this.#gone = false;
       return { reply };
     } catch (error) {
-      return { failure: classifyError(error) };
+      const failure = classifyError(error);
+      const behind = faultBehind(this.#client, error);
+      return { failure: behind === error ? failure : { ...failure, why: causeOf(behind) } };
     }
   }
 }

@@ -1,9 +1,23 @@
 /** Connects to Redis: unstorage's driver makes the ioredis client, with every wait bounded. */
 import type { Cluster, Redis, RedisOptions as ClientOptions } from "ioredis";
 import type { Driver } from "unstorage";
+import { isSilent } from "../../brokers/redis.ts";
 import type { ReadOptions } from "./options.ts";
 
 export type Client = Redis | Cluster;
+
+/** What each client has reported since it was ready last. */
+const faults = new WeakMap<Client, unknown>();
+
+/** Returns why a command of the client failed: of one that is not connected, it says no more than that it is closed. */
+export const faultBehind = (client: Client, error: unknown): unknown =>
+  isSilent(error) ? (faults.get(client) ?? error) : error;
+
+/** Returns where the options say that Redis is, for people, without user and password. */
+export function placeOf({ url, sentinels, cluster }: ReadOptions): string {
+  if (url !== undefined) return new URL(url).host;
+  return [...(sentinels ?? cluster ?? [])].map(({ host, port }) => `${host}:${port}`).join(", ");
+}
 
 /** Time for the answer to one command, ms. */
 export const COMMAND_MS = 900;
@@ -106,8 +120,9 @@ export async function connection(options: ReadOptions, prefix: string): Promise<
   const open = (own: ClientOptions): { readonly client: Client; readonly driver: Driver } => {
     const driver = make(own);
     const client = driver.getInstance?.() as Client;
-    // Calls report the error themselves; without a listener an error event ends the process.
-    client.on("error", () => {});
+    // Without a listener an error event ends the process.
+    client.on("error", (fault: unknown) => void (isSilent(fault) || faults.set(client, fault)));
+    client.on("ready", () => void faults.delete(client));
     clients.push(client);
     return { client, driver };
   };

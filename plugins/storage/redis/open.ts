@@ -1,5 +1,6 @@
 /** Opens the storage on Redis. */
 import { randomBytes } from "node:crypto";
+import { causeOf } from "../../../core/lib/reason.ts";
 import { StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -7,7 +8,14 @@ import type { Storage } from "../../../core/ports/storage.ts";
 import { simpleDriver } from "../embedded/driver.ts";
 import { Calls, ExclusiveTurn } from "./calls.ts";
 import { Channel } from "./channel.ts";
-import { type Client, connection as connectionOf, type RedisConnection, tagOf } from "./connect.ts";
+import {
+  type Client,
+  connection as connectionOf,
+  faultBehind,
+  placeOf,
+  type RedisConnection,
+  tagOf,
+} from "./connect.ts";
 import { sharedCounters } from "./counters.ts";
 import { nodes as createNodes } from "./nodes.ts";
 import { LEASE_MS, type ReadOptions, readSecrets, type RedisOptions } from "./options.ts";
@@ -35,9 +43,8 @@ export async function open(
     ended.abort();
     connection.end();
     if (error instanceof StartError) throw error;
-    throw new StartError(69, `Redis cannot be used: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    const cause = faultBehind(connection.client, error);
+    throw new StartError(69, `Redis at ${placeOf(options)} cannot be used: ${causeOf(cause)}`, { cause });
   }
 }
 

@@ -182,9 +182,13 @@ export async function probeRedis(
     log.warn("fewer replicas are connected than commits wait for: commits fail until they are", { connected, wanted });
   report(log, now, wanted);
 
+  let unsure = false;
   const read = async (): Promise<void> => {
     const found = await calls.ask(() => probe(client, tag, options));
     const was = now;
+    // A Redis that comes back may not tell its settings yet: the next reading says whether it stays so.
+    unsure = !unsure && found.appendfsync === "unknown" && was.appendfsync !== "unknown";
+    if (unsure) return;
     now = found;
     if (found.durability !== was.durability) metrics.count("durability_changes", { to: found.durability });
     if (found.durability !== was.durability || found.eviction !== was.eviction) report(log, found, wanted);

@@ -146,7 +146,8 @@ export abstract class ConnectedBus extends Bus {
   }
 
   override readiness(): string | undefined {
-    return this.#up ? super.readiness() : "is not connected";
+    if (this.#up) return super.readiness();
+    return ["is not connected", this.#said].filter((part) => part !== undefined).join(": ");
   }
 
   /** Begins to connect. */

@@ -1,5 +1,6 @@
 /** Translates an exception to the reply that it means. */
 import type { AttemptError } from "../../../core/model/attempt.ts";
+import { causeOf } from "../../../core/lib/reason.ts";
 import { ConnectError, ProxyError } from "../../../core/model/errors.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 import type { Excess } from "./response-bytes.ts";
@@ -23,7 +24,8 @@ export const failure = (error: Error): Reply | undefined => {
   if (error.name === "AssertionError") return protocol(INVALID);
   // The HTTP/2 session cannot read what came.
   if (code === "ERR_HTTP2_ERROR") return protocol(INVALID);
-  return reply(stage, DETAILS[stage] ?? error.message);
+  if (stage === "tls") return reply(stage, `TLS after the handshake: ${causeOf(error)}`);
+  return reply(stage, stage === "reset" ? RESET : error.message);
 };
 
 /** The relay closed the connection. */
@@ -86,9 +88,6 @@ const STAGES: Readonly<Record<string, AttemptError>> = {
   EPROTO: "tls",
 };
 
-const DETAILS: Partial<Record<AttemptError, string>> = {
-  reset: "the connection was closed before a complete response",
-  tls: "TLS failed after the handshake",
-};
+const RESET = "the connection was closed before a complete response";
 
-const reply = (error: AttemptError, detail: string): Reply => ({ kind: "error", error, detail: detail.slice(0, 300) });
+const reply = (error: AttemptError, detail: string): Reply => ({ kind: "error", error, detail });

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { certificatesProblem, keyPairProblem } from "../../../core/model/credentials.ts";
 import { StartError } from "../../../core/model/errors.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
-import { unreadable } from "../../../core/lib/system-error.ts";
+import { unreadable } from "../../../core/lib/reason.ts";
 import { must, optional, text } from "../../../core/ports/options.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 

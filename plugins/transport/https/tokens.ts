@@ -141,11 +141,11 @@ const same = (a: Oauth2, b: Oauth2): boolean =>
   a === b ||
   (["tokenUrl", "clientId", "clientSecret", "scope", "audience"] as const).every((name) => a[name] === b[name]);
 
-/** Reads the answer of a token endpoint (RFC 6749, 5.1 and 5.2). The detail names no address and nothing that was sent. */
+/** Reads the answer of a token endpoint (RFC 6749, 5.1 and 5.2). The detail names nothing that was sent. */
 function readTokenAnswer(reply: Reply): Given | Exclude<Token, string> {
   switch (reply.kind) {
     case "error":
-      return failed(`the token endpoint could not be asked (${reply.error})`);
+      return failed(`the token endpoint could not be asked (${reply.error}): ${reply.detail}`);
     // The operator's proxy cannot be reached: that counts against no subscription, whichever request it stopped.
     case "unavailable":
       return reply;

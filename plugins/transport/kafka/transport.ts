@@ -4,7 +4,7 @@ import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { readTls } from "../../../core/ports/tls-files.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import { firstOf, kafkaOptions } from "../../brokers/kafka.ts";
+import { kafkaOptions } from "../../brokers/kafka.ts";
 import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
 import type { Sending } from "../buses/sending.ts";
@@ -91,11 +91,7 @@ export class KafkaBus extends ConnectedBus {
   }
 
   protected async session(signal: AbortSignal, up: () => void): Promise<void> {
-    try {
-      await unlessAborted(signal, this.#producer.metadata({ topics: [], forceUpdate: true }));
-    } catch (error) {
-      throw firstOf(error);
-    }
+    await unlessAborted(signal, this.#producer.metadata({ topics: [], forceUpdate: true }));
     this.#lost = Promise.withResolvers<never>();
     up();
     await unlessAborted(signal, this.#lost.promise);
@@ -125,7 +121,7 @@ export class KafkaBus extends ConnectedBus {
       const why = TOPIC_IS_AWAY.find((apiId) => this.#answers(error, apiId));
       if (why !== undefined) return this.takesNothing(`takes nothing for a topic (${why})`, error);
     }
-    this.#lost.reject(firstOf(error));
+    this.#lost.reject(error);
     return unavailable(this.name);
   }
 

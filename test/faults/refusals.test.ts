@@ -1,0 +1,264 @@
+// Every way in which what the relay depends on can refuse it: whoever must act reads what happened, and what to do.
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { attemptView } from "../../core/api/resources/attempts.ts";
+import { StartError } from "../../core/model/errors.ts";
+import type { Attempt } from "../../core/model/attempt.ts";
+import type { SourcePlugin, TransportPlugin } from "../../core/ports/plan.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { fromKafka } from "../../plugins/source/kafka.ts";
+import { fromPostgres } from "../../plugins/source/postgres.ts";
+import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
+import { redis } from "../../plugins/storage/redis.ts";
+import { toAmqp } from "../../plugins/transport/amqp.ts";
+import { toKafka } from "../../plugins/transport/kafka.ts";
+import { toNats } from "../../plugins/transport/nats.ts";
+import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
+import { setUp, whenNotReady } from "../support/bus-bench.ts";
+import { makeAuthority, testAuthority, type KeyPair } from "../support/certificates.ts";
+import { freePort } from "../../tools/free-port.ts";
+import { testFolder } from "../support/folder.ts";
+import { openHttps } from "../support/https.ts";
+import { openSource } from "../support/message-plugin.ts";
+import { needs } from "../support/needs.ts";
+import { startNats } from "../support/nats.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+import { startRedis, type RedisServer } from "../support/redis.ts";
+
+/** The words of a next step. */
+const NEXT = /\b(?:see (?:that|whether)|give|install|let it|use a|show a|renew)\b/;
+
+const files = testFolder();
+const caFile = join(files, "ca.pem");
+const servers: Server[] = [];
+const sockets: Socket[] = [];
+let pair: KeyPair;
+let closed = 0;
+/** Speaks HTTP; TLS with a certificate of nobody's; TLS with the tests' own, but no protocol behind it. */
+const at = { http: 0, strange: 0, tls: 0 };
+
+const listen = async (server: Server): Promise<number> => {
+  servers.push(server);
+  server.on("connection", (socket: Socket) => void sockets.push(socket));
+  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening));
+  return (server.address() as AddressInfo).port;
+};
+const http = (): Server =>
+  createServer((socket) =>
+    socket
+      .on("error", () => {})
+      .once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")),
+  );
+const tls = (options: TlsOptions): Server =>
+  createTlsServer(options, (socket) => socket.on("error", () => {}).end()).on("tlsClientError", () => {});
+
+beforeAll(async () => {
+  const authority = await testAuthority();
+  writeFileSync(caFile, authority.ca);
+  pair = await authority.issue(["localhost", "127.0.0.1"]);
+  const strange = await (await makeAuthority(Date.now(), "Nobody")).issue(["localhost", "127.0.0.1"]);
+  closed = await freePort();
+  Object.assign(at, {
+    http: await listen(http()),
+    strange: await listen(tls(strange)),
+    tls: await listen(tls(pair)),
+  });
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  for (const server of servers) await new Promise((closed) => void server.close(closed));
+});
+
+describe("a receiver", () => {
+  /** What the log says of it, and what the owner of the key reads. */
+  async function told(port: number, over: { readonly host?: string } = {}) {
+    await using line = await openHttps({ guard: { allow: ["127.0.0.1:*", "localhost:*", "hooks.invalid:*"] } });
+    const reply = await line.send({ url: `https://${over.host ?? "127.0.0.1"}:${port}/` });
+    if (reply.kind !== "error") throw new Error(`it answers: ${reply.kind}`);
+    const made: Attempt = {
+      cycle: 0,
+      number: 1,
+      startedAt: 0,
+      durationMs: 0,
+      error: reply.error,
+      detail: reply.detail,
+    };
+    const { detail } = attemptView({ ordinal: "1", subscriptionId: "sub_1" } as never, made) as { detail: string };
+    return { stage: reply.error, log: reply.detail, detail };
+  }
+  const serve = (options: TlsOptions) => listen(tls(options));
+  const issue = async (names: readonly string[], days?: readonly [number, number]) => {
+    const day = 86_400_000;
+    const validity = days && { from: Date.now() + days[0] * day, until: Date.now() + days[1] * day };
+    return (await testAuthority()).issue(names, validity);
+  };
+
+  it.each<[string, () => Promise<number> | number, string, RegExp]>([
+    ["where nothing listens", () => closed, "connect", /nothing listens there \(ECONNREFUSED/],
+    ["that speaks no TLS", () => at.http, "tls", /it speaks no TLS \(ERR_SSL/],
+    ["whose authority is unknown", () => at.strange, "tls", /not trusted here: .* \(UNABLE_TO/],
+    ["for another name", async () => serve(await issue(["other.example.com"])), "tls", /does not match/],
+    ["whose certificate has ended", async () => serve(await issue(["127.0.0.1"], [-9, -2])), "tls", /has ended/],
+    [
+      "that speaks old TLS only",
+      () => serve({ ...pair, maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: "ALL:@SECLEVEL=0" }),
+      "tls",
+      /protocol version|unsupported protocol/i,
+    ],
+    [
+      "that closes in the handshake",
+      () => listen(createServer((socket) => void socket.once("data", () => socket.end()).on("error", () => {}))),
+      "tls",
+      /closed|cut/,
+    ],
+    [
+      "that wants a client certificate",
+      async () =>
+        serve({
+          ...pair,
+          ca: (await testAuthority()).ca,
+          requestCert: true,
+          rejectUnauthorized: true,
+          maxVersion: "TLSv1.2",
+        }),
+      "tls",
+      /./,
+    ],
+  ])("%s", async (_, port, stage, cause) => {
+    const read = await told(await port());
+    expect(read).toMatchObject({ stage, detail: expect.stringMatching(cause), log: expect.stringMatching(cause) });
+    expect(read.detail).toMatch(NEXT);
+    expect(read.detail).not.toMatch(/127\.0\.0\.1:\d|other\.example/);
+  });
+
+  it("whose name is unknown", async () => {
+    const read = await told(443, { host: "hooks.invalid" });
+    expect(read).toMatchObject({ stage: "dns", detail: expect.stringMatching(/^hooks\.invalid (?:has no|cannot)/) });
+    expect(read.detail).toMatch(NEXT);
+  });
+});
+
+describe.skipIf(needs("redis") !== undefined)("Redis", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+    await server.command("ACL", "SETUSER", "reader", "on", ">right", "+@connection", "+info");
+    await server.command("CONFIG", "SET", "requirepass", "right");
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  const ways: readonly [string, () => string, RegExp][] = [
+    ["a wrong password", () => `redis://:wrong@127.0.0.1:${server.port}`, /WRONGPASS .*user and password/],
+    ["no password", () => `redis://127.0.0.1:${server.port}`, /NOAUTH .*user and password/],
+    ["a wrong user", () => `redis://nobody:right@127.0.0.1:${server.port}`, /WRONGPASS .*user and password/],
+    ["a user without rights", () => `redis://reader:right@127.0.0.1:${server.port}`, /NOPERM|no permissions/],
+    ["TLS on a plain port", () => `rediss://:right@127.0.0.1:${server.port}`, /ETIMEDOUT.*speaks TLS/],
+    ["a strange certificate", () => `rediss://:right@127.0.0.1:${at.strange}`, /not trusted here/],
+    ["no TLS on a TLS port", () => `redis://127.0.0.1:${at.tls}`, /closed|cut/],
+    ["another protocol", () => `redis://127.0.0.1:${at.http}`, /protocol/i],
+    ["nothing there", () => `redis://127.0.0.1:${closed}`, /nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/],
+    ["an unknown name", () => "redis://redis.invalid:6379", /name/],
+  ];
+
+  it.each(ways)("as storage, with %s", async (_, url, cause) => {
+    const given = url();
+    const opening = async () => redis({ url: given }).setup(pluginContext(systemClock(), files));
+    const refusal = await opening().then(
+      () => undefined,
+      (error: unknown) => error as StartError,
+    );
+    expect(refusal).toBeInstanceOf(StartError);
+    expect(refusal?.message).toMatch(cause);
+    expect(refusal?.message).toMatch(NEXT);
+    expect(refusal?.message).toContain(`Redis at ${new URL(given).host} cannot be used: `);
+    expect(refusal?.message).not.toContain("right@");
+  });
+
+  it.each(ways)("as source, with %s", async (_, url, cause) => {
+    const why = await awayOf(fromRedisStream({ url: url(), stream: "s", group: "g" }));
+    expect(why).toMatch(cause);
+    expect(why).toMatch(NEXT);
+  });
+});
+
+/** Why a source has no upstream. */
+async function awayOf(plugin: SourcePlugin): Promise<string> {
+  const { source, desk, until } = await openSource(plugin);
+  await source.start(desk.intake.accept, { durability: "fsync" });
+  await until(() => source.readiness?.() !== undefined);
+  const why = source.readiness?.() ?? "";
+  await source.stop();
+  return why;
+}
+
+/** Why a transport cannot send. */
+async function notReady(plugin: TransportPlugin): Promise<string> {
+  const transport = await setUp(plugin);
+  let why = "";
+  for (let tries = 0; tries < 500 && !why.includes(": "); tries++) {
+    why = (await whenNotReady(transport)) ?? "";
+    await new Promise((turned) => void setTimeout(turned, 10));
+  }
+  await transport.dispose();
+  return why;
+}
+
+describe("a bus", () => {
+  const host = (port: number): string => `127.0.0.1:${port}`;
+  const buses: readonly [string, (port: number, secure: boolean) => TransportPlugin][] = [
+    [
+      "RabbitMQ",
+      (port, secure) =>
+        toAmqp({ name: "bus", url: `amqp${secure ? "s" : ""}://${host(port)}`, ...(secure && { tls: { caFile } }) }),
+    ],
+    ["NATS", (port, secure) => toNats({ name: "bus", servers: host(port), ...(secure && { tls: { caFile } }) })],
+    ["Kafka", (port, secure) => toKafka({ name: "bus", brokers: [host(port)], ...(secure && { tls: { caFile } }) })],
+    [
+      "Redis",
+      (port, secure) =>
+        toRedisStream({
+          name: "bus",
+          url: `redis${secure ? "s" : ""}://${host(port)}`,
+          ...(secure && { tls: { caFile } }),
+        }),
+    ],
+  ];
+  const refusals: readonly [string, () => number, boolean, RegExp][] = [
+    ["is not there", () => closed, false, /ECONNREFUSED/],
+    ["has a strange certificate", () => at.strange, true, /not trusted here/],
+  ];
+  for (const [name, make] of buses)
+    // A server of NATS speaks before TLS begins.
+    it.each(refusals.filter(([, , secure]) => name !== "NATS" || !secure))(
+      `of ${name} that %s`,
+      { timeout: 30_000 },
+      async (_, port, secure, cause) => {
+        const why = await notReady(make(port(), secure));
+        expect(why).toMatch(/^is not connected: /);
+        expect(why).toMatch(cause);
+        expect(why).toMatch(NEXT);
+      },
+    );
+
+  it("of NATS with another password", async (test) => {
+    if (needs("nats") !== undefined) return test.skip();
+    await using server = await startNats(["--user", "relay", "--pass", "right"]);
+    const servers = server.url;
+    const why = await notReady(toNats({ name: "bus", servers, user: "relay", password: "wrong" as never }));
+    expect(why).toMatch(/Authorization Violation.*user and password/i);
+  });
+});
+
+describe("a source", () => {
+  it.each<[string, () => SourcePlugin]>([
+    ["Kafka", () => fromKafka({ brokers: [`127.0.0.1:${closed}`], topics: ["t"], groupId: "g" })],
+    ["PostgreSQL", () => fromPostgres({ url: `postgres://127.0.0.1:${closed}/db` })],
+  ])("of %s that is not there", { timeout: 30_000 }, async (_, make) => {
+    const why = await awayOf(make());
+    expect(why).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/);
+    expect(why).toMatch(NEXT);
+  });
+});
