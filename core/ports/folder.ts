@@ -1,6 +1,36 @@
 /** Makes folders and files that survive a power cut, for everything that keeps files of its own. */
-import { closeSync, fsyncSync, mkdirSync, openSync, promises, readdirSync, realpathSync } from "node:fs";
-import { dirname } from "node:path";
+import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, promises } from "node:fs";
+import { readdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/**
+ * Returns why a folder, or something in it, cannot be used, and what to do, for a person who reads that something failed there:
+ * another user, often root, has run the relay first. Returns nothing for any other cause.
+ */
+export function ownerAdvice(folder: string): string | undefined {
+  const me = process.getuid?.();
+  if (me === undefined) return undefined;
+  try {
+    for (const name of ["", ...(isUsable(folder) ? readdirSync(folder) : [])]) {
+      const path = join(folder, name);
+      const { uid } = statSync(path);
+      if (uid !== me && !isUsable(path))
+        return `${path} belongs to user ${uid}, and this is user ${me}: chown -R ${me} ${folder}, or run it as user ${uid}`;
+    }
+  } catch {
+    // It is not even there to be looked at.
+  }
+  return undefined;
+}
+
+function isUsable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Syncs a folder: names made, moved or removed in it are then durable. Does nothing on Windows, which cannot do it. */
 export function syncFolder(path: string): void {

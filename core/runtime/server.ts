@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
+import { reasonOf } from "../lib/reason.ts";
 import { StartError } from "../model/errors.ts";
 import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -125,7 +126,8 @@ async function create(tls: Plan["server"]["tls"], options: ServerOptions): Promi
   try {
     return createTlsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }) as Server;
   } catch (cause) {
-    throw new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
+    const why = `the certificate or its key (server.tls) cannot be used: ${reasonOf(cause)}`;
+    throw new StartError(78, `${why}: give a PEM file of each, made for one another`, { cause });
   }
 }
 

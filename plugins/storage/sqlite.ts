@@ -1,8 +1,8 @@
 /** `sqlite()` is the embedded default: one file, one writing thread, every commit synced before it resolves. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { StorageError } from "../../core/model/errors.ts";
-import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
+import { StartError, StorageError } from "../../core/model/errors.ts";
+import { makeDurableFolder, ownerAdvice, syncFolder } from "../../core/ports/folder.ts";
 import { optional, optionProblems, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { own } from "../../core/ports/own-plugins.ts";
@@ -92,8 +92,10 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
   });
 }
 
-/** Returns the error of a start, with the likely cause where the disk is full: SQLite speaks of an I/O error then. */
+/** Returns the error of a start, with its cause where another user owns a file, and the likely one where the disk is full: SQLite speaks of an I/O error then. */
 async function nameFullDisk(error: unknown, folder: string): Promise<unknown> {
+  const owner = ownerAdvice(folder);
+  if (owner !== undefined) return new StartError(78, `${folder} cannot be used: ${owner}`, { cause: error });
   if (!(error instanceof StorageError) || error.fault !== "unavailable") return error;
   const { freeBytes } = await diskRoom(folder);
   if (freeBytes >= START_BYTES) return error;

@@ -1,4 +1,8 @@
 // Every way in which what the relay depends on can refuse it: whoever must act reads what happened, and what to do.
+import { execFile } from "node:child_process";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { promisify } from "node:util";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { writeFileSync } from "node:fs";
@@ -260,5 +264,37 @@ describe("a source", () => {
     const why = await awayOf(make());
     expect(why).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/);
     expect(why).toMatch(NEXT);
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)("a data folder that root has used first", () => {
+  const NOBODY = 65_534;
+  /** Works as another user, with what is loaded before. */
+  async function asNobody(setUp: string, work: string): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), "relay-owner-"));
+    await chmod(folder, 0o777);
+    const root = new URL("../../", import.meta.url).href;
+    const script = `import { writeFileSync, mkdirSync } from "node:fs";
+      const { lockFolder } = await import("${root}plugins/storage/embedded/lock.ts");
+      const { readKeyFile } = await import("${root}core/runtime/keys/key-file.ts");
+      await import("node:sqlite");
+      const at = ${JSON.stringify(folder)};
+      ${setUp};
+      process.setgid(${NOBODY}); process.setuid(${NOBODY});
+      await ${work}.then(() => console.log("it works"), (error) => console.log(error.message));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
+    await rm(folder, { recursive: true, force: true });
+    return stdout;
+  }
+
+  it.each([
+    ["its lock", 'writeFileSync(at + "/lock", "", { mode: 0o600 })', "lockFolder(at)"],
+    [
+      "its keys",
+      'mkdirSync(at + "/keys", { mode: 0o700 }); writeFileSync(at + "/keys/master", "x", { mode: 0o600 })',
+      'readKeyFile(at + "/keys/master")',
+    ],
+  ])("is named with its owner and what to do: %s", async (_, setUp, work) => {
+    expect(await asNobody(setUp, work)).toMatch(/belongs to user 0, and this is user 65534: chown -R 65534 /);
   });
 });

@@ -27,6 +27,13 @@ describe("the entry that would open a refused URL", () => {
   });
 
   it.each([
+    ["https://münchen.example.com/a", "write the host as xn--mnchen-3ya.example.com, others percent-encoded"],
+    ["https://hooks.example.com/ä", "write other characters percent-encoded"],
+  ])("of %s the spelling is told that is taken next", async (url, advice) => {
+    expect(await guardWith([]).register(url)).toMatchObject({ ok: false, message: expect.stringContaining(advice) });
+  });
+
+  it.each([
     ["https://169.254.169.254/", ["169.254.169.254"]],
     ["https://metadata.goog/", ["169.254.169.254"]],
     ["https://hooks.example.com/", ["169.254.169.254"]],

@@ -359,6 +359,23 @@ describeRedis("redis() tells what this Redis can promise", { concurrent: true },
     expect(storage.durability).toBe("fsync");
   });
 
+  law("looks again before it calls a Redis volatile that does not tell its settings once", async (bench) => {
+    const node = await bench.server();
+    let made: RedisConnection | undefined;
+    const connect: typeof connection = async (...given) => (made = await connection(...given));
+    const storage = await bench.open({ url: node.url }, { clock: pacedClock(hurried(4_000)) }, () => "", connect);
+    const client = made?.client as unknown as { config(...words: readonly string[]): Promise<unknown> };
+    const config = client.config.bind(client);
+    let asked = 0;
+    client.config = (...words) =>
+      asked++ === 0
+        ? Promise.reject(Object.assign(new Error("ERR not now"), { name: "ReplyError" }))
+        : config(...words);
+    await until(() => asked > 6);
+    expect(storage.durability).toBe("fsync");
+    expect(bench.log.lines.filter(({ fields }) => fields?.["durability"] === "volatile")).toEqual([]);
+  });
+
   law("calls a cluster volatile that commits wait for no replica of: another node may take over", async (bench) => {
     const { nodes, cluster } = await bench.cluster(3);
     for (const node of nodes)

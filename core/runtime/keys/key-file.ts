@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, link, readFile, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../../model/errors.ts";
-import { makeDurableFolder, syncFolderAsync, writePrivateFile } from "../../ports/folder.ts";
+import { makeDurableFolder, ownerAdvice, syncFolderAsync, writePrivateFile } from "../../ports/folder.ts";
 
 /**
  * Reads the text in the file; where there is none, makes it with `fresh()` (mode 0600, its folder 0700). The text is on
@@ -29,7 +29,7 @@ export async function keyFile(
     return { text: (await read(path)) ?? "", made };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
-    throw new StartError(78, `cannot read or make ${path} (${code})`, { cause: error });
+    throw new StartError(78, `cannot read or make ${path} (${code})${owned(path)}`, { cause: error });
   }
 }
 
@@ -38,8 +38,16 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
   try {
     return await read(path);
   } catch (error) {
-    throw new StartError(78, `cannot read ${path} (${(error as NodeJS.ErrnoException).code ?? ""})`, { cause: error });
+    const { code = "" } = error as NodeJS.ErrnoException;
+    throw new StartError(78, `cannot read ${path} (${code})${owned(path)}`, { cause: error });
   }
+}
+
+/** Its folder is in the data folder, which is what to give to this user. */
+function owned(path: string): string {
+  const folder = dirname(path);
+  const advice = ownerAdvice(dirname(folder)) ?? ownerAdvice(folder);
+  return advice === undefined ? "" : `: ${advice}`;
 }
 
 /** Replaces `path` by `next` and keeps the text of `path` in `old`. A crash at any step loses no text; may be repeated. */

@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { StartError } from "../../../core/model/errors.ts";
+import { ownerAdvice } from "../../../core/ports/folder.ts";
 import { reasonOf } from "../../../core/lib/reason.ts";
 
 interface FolderLock {
@@ -43,7 +44,7 @@ export async function lockFolder(dir: string): Promise<FolderLock> {
   } catch (error) {
     held.delete(path);
     if (error instanceof StartError) throw error;
-    throw new StartError(78, `${dir} cannot be used: ${reasonOf(error)}`, { cause: error });
+    throw new StartError(78, `${dir} cannot be used: ${ownerAdvice(dir) ?? reasonOf(error)}`, { cause: error });
   }
 }
 
