@@ -205,7 +205,7 @@ async function send(
 export function whyNoAnswer(error: unknown): string {
   const first = firstCause(error);
   const reason = reasonOf(first);
-  const code = String((first as { readonly code?: unknown }).code ?? "");
+  const { code = "" } = first as { readonly code?: string };
   const next = nextStep(`${code} ${reason}`);
   if (!/CERT|ALTNAME|UNABLE_TO|SSL|EPROTO/.test(code) || next === undefined)
     return `${reason}. Is the relay running? (relay start)`;
