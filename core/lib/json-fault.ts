@@ -9,14 +9,15 @@ const PIECE = /[^"\\\u0000-\u001f]{1,4096}|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
 type State = "value" | "item" | "name" | "another name" | "colon" | "more";
 
 /**
- * Returns where it stops being JSON, for people: `line 3, column 7`, both from 1 on. For a text that `JSON.parse` has refused.
+ * Returns where it stops being JSON, for people: `line 3, column 7`, both from 1 on, or `column 7` of a text that is one line.
+ * For a text that `JSON.parse` has refused.
  * Takes time in proportion to the text.
  */
 export function faultIn(text: string): string {
   const at = faultAt(text);
   const before = text.slice(0, at);
-  const line = before.split("\n").length;
-  return `line ${line}, column ${at - before.lastIndexOf("\n")}`;
+  const column = `column ${at - before.lastIndexOf("\n")}`;
+  return text.trimEnd().includes("\n") ? `line ${before.split("\n").length}, ${column}` : column;
 }
 
 function faultAt(text: string): number {

@@ -130,6 +130,6 @@ export default defineRelay({ server, storage: memory() } satisfies RelayConfig);
 
   it("says on which line it threw", async () => {
     write("relay.config.ts", "const a = 1;\n\nthrow new Error('here' + a);");
-    expect(await refused({})).toContain("(line 3)");
+    expect(await refused({})).toContain("(line 3, column 7)");
   });
 });

@@ -4,21 +4,21 @@ import { faultIn } from "../../core/lib/json-fault.ts";
 
 describe("the place where a text stops being JSON", () => {
   it.each([
-    ["", "line 1, column 1"],
-    ["{", "line 1, column 2"],
-    ['{"a":1,}', "line 1, column 8"],
-    ["[1,]", "line 1, column 4"],
-    ['{"a" 1}', "line 1, column 6"],
-    ["{'a':1}", "line 1, column 2"],
+    ["", "column 1"],
+    ["{", "column 2"],
+    ['{"a":1,}', "column 8"],
+    ["[1,]", "column 4"],
+    ['{"a" 1}', "column 6"],
+    ["{'a':1}", "column 2"],
     ['{"a":1}\n\n{"a":2}', "line 3, column 1"],
     ['{\n  "id": "x",\n  "data": {"a": tru}\n}', "line 3, column 17"],
-    ['{"a": 01}', "line 1, column 7"],
-    ['{"a": 1.}', "line 1, column 7"],
-    ['{"a": "\\x"}', "line 1, column 8"],
+    ['{"a": 01}', "column 7"],
+    ['{"a": 1.}', "column 7"],
+    ['{"a": "\\x"}', "column 8"],
     ['{"a": "b\n"}', "line 1, column 9"],
-    ['["a', "line 1, column 4"],
-    ["[1}", "line 1, column 3"],
-    ["1 2", "line 1, column 3"],
+    ['["a', "column 4"],
+    ["[1}", "column 3"],
+    ["1 2", "column 3"],
   ])("of %j is %s", (text, place) => {
     expect(faultIn(text)).toBe(place);
   });
@@ -33,7 +33,7 @@ describe("the place where a text stops being JSON", () => {
           .replace(/[\w.+-]+$/, "")
           .replace(/\\+$/, "");
         if (/(?:^|[^\\])\\$|\\u[\da-f]{0,3}$/i.test(cut)) return;
-        expect(faultIn(cut)).toBe(`line 1, column ${cut.length + 1}`);
+        expect(faultIn(cut)).toBe(`column ${cut.length + 1}`);
       }),
     );
   });

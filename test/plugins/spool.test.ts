@@ -142,7 +142,7 @@ describe("a file with mistakes", () => {
     expect(errors.map(({ line, field, message }) => [line, field ?? message])).toEqual([
       [4, "is not valid UTF-8"],
       [6, "is larger than 262144 bytes"],
-      [7, "is not valid JSON"],
+      [7, "is not valid JSON (column 7)"],
       [3, "type"],
       [3, "keyId"],
     ]);
