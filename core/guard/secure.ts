@@ -71,7 +71,7 @@ const handshake = async (
         const isRefusal = offered !== undefined && !secured.authorizationError;
         fail(new (isRefusal ? SessionRefused : ConnectError)("tls", message, code));
       };
-      const failed = (error: Error): void => refused(new ConnectError("tls", `TLS: ${causeOf(error)}`, codeOf(error)));
+      const failed = (error: Error): void => refused(`TLS: ${causeOf(error)}`, codeOf(error));
       return {
         secureConnect() {
           if (!secured.authorized) return failed(secured.authorizationError);
@@ -79,7 +79,7 @@ const handshake = async (
           resolve(secured);
         },
         error: failed,
-        close: () => refused(new ConnectError("tls", `TLS: ${CLOSED}: ${nextStep(CLOSED)}`)),
+        close: () => refused(`TLS: ${CLOSED}: ${nextStep(CLOSED)}`),
       };
     });
   } catch (error) {

@@ -23,6 +23,8 @@ export interface RawMessage {
    */
   readonly place: string;
   /** True when upstream has no places, and this one is made of the content: messages that are alike share it. */
+  readonly madePlace?: boolean;
+  /** Why there is no payload, for people, where there is none. @default "The payload is empty." */
   readonly lacks?: string;
   /** True when upstream says that it was delivered before. */
   readonly redelivered?: boolean;

@@ -87,7 +87,7 @@ class Spool implements Source {
         waitMs = await this.#scan(taking);
         if (waitMs === undefined) this.#trouble = undefined;
       } catch (error) {
-        this.#trouble = `the folder cannot be read: ${systemReason(error)}`;
+        this.#trouble = `the folder cannot be read: ${reasonOf(error)}`;
         this.#ctx.log.error("a spool folder cannot be read", { error: String(error) });
       }
       // After a refusal as long as it asked for, else until something happens in the folder.
