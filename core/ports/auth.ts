@@ -37,8 +37,8 @@ export interface Auth extends Routes {
   /** False while it cannot check tokens yet (no keys fetched): the relay is not ready. */
   ready(): boolean;
   /**
-   * Returns a text that changes when the account of that name gets another password, other rights or is removed, so that
-   * its sessions end with that; undefined where there is no such account.
+   * Returns a text that changes when the account of that name gets another password or other rights, is removed, or has
+   * its sessions ended, by a logout too: what it handed out ends with that. Undefined where there is no such account.
    */
   standing?(sub: string): Promise<string | undefined>;
   /** Resolves to whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */

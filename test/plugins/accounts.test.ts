@@ -141,6 +141,21 @@ async function enrol(): Promise<{
 const now = (secret: string, ahead = 0): string => totpCode(secret, Math.floor(clock.now() / 30_000) + ahead);
 const nextStep = (): Promise<void> => clock.advance(30_000);
 
+interface Owned {
+  readonly token: string;
+  readonly secret: string;
+}
+const uriSecret = (uri: string): string => secretOf({ status: 200, data: { uri } });
+async function confirmedByOperator(_: string): Promise<void> {
+  const secret = uriSecret((await users.beginTotp("alice")).uri);
+  await users.confirmTotp("alice", now(secret));
+}
+async function changedByOwner(token: string, secret: string): Promise<void> {
+  await nextStep();
+  const next = await beginTotp(token, now(secret));
+  expect((await call("PUT", "/auth/totp", { token, body: { code: now(next.secret) } })).status).toBe(200);
+}
+
 describe("accounts() keeps the law", () => {
   describeAuth(it, {
     open: () => Promise.resolve(auth),
@@ -736,6 +751,28 @@ describe("users", () => {
     expect(await who(data?.["token"])).toHaveProperty("refused");
     expect((await login()).code).toBe("STEP_UP_REQUIRED");
     expect((await manage("PUT", path, { username, body: { code: now(secret) } })).code).toBe("CONFLICT");
+  });
+
+  it.each<[string, (own: Owned) => Promise<unknown>]>([
+    ["a logout", ({ token }) => call("POST", "/auth/logout", { token })],
+    ["a reset of the second factor", () => users.reset("alice", { totp: false })],
+    ["a new password", () => users.reset("alice", { password: `another ${PASSWORD}` })],
+    ["another access", () => users.reset("alice", { access: "read" })],
+    ["a second factor by an operator", ({ secret }) => confirmedByOperator(secret)],
+    ["a second factor of their own", ({ token, secret }) => changedByOwner(token, secret)],
+    ["their removal", () => users.remove("alice")],
+  ])("have another standing after %s, so that what they handed out ends with their sessions", async (_, end) => {
+    await firstAccount();
+    const { secret, session } = await enrol();
+    const before = await auth.standing?.("alice");
+    await nextStep();
+    const spare = await login({ code: now(secret) });
+    expect(await auth.standing?.("alice")).toBe(before);
+    await end({ token: tokenOf(session), secret });
+    const after = await auth.standing?.("alice");
+    expect(after).not.toBe(before);
+    await call("POST", "/auth/logout", { token: tokenOf(spare) });
+    expect(await auth.standing?.("alice")).not.toBe(before);
   });
 
   it("offer no set-up code when they are opened by themselves", async () => {

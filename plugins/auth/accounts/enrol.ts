@@ -21,7 +21,7 @@ import {
 } from "./dependencies.ts";
 import { retryOnConflict } from "./stored.ts";
 import { SPENT } from "./setup-code.ts";
-import { type User, userKey } from "./user.ts";
+import { endedOnce, type User, userKey } from "./user.ts";
 
 export const enrolRoutes = (deps: AccountsDeps): readonly Route[] => [
   openRoute(
@@ -136,7 +136,7 @@ async function confirm(deps: AccountsDeps, request: RouteRequest, caller: Princi
     });
     const session = risen(before, clock.now());
     const others = await sessions.endAll(user, session.id);
-    const changes = [users.change(read, user), sessions.change(before, session), ...others];
+    const changes = [users.change(read, endedOnce(user)), sessions.change(before, session), ...others];
     const audit = [ownAuditEntry("second_factor.on", user, request)];
     return { changes, audit, result: { user, session, recoveryCodes: codes } };
   });

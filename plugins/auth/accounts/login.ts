@@ -22,7 +22,7 @@ import {
   unauthenticated,
 } from "./dependencies.ts";
 import { retryOnConflict } from "./stored.ts";
-import { normalName, type User } from "./user.ts";
+import { endedOnce, isDamaged, normalName, type User } from "./user.ts";
 
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
 export const ACCOUNT_STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
@@ -164,10 +164,17 @@ async function refresh(deps: AccountsDeps, request: RouteRequest): Promise<Route
   return grant(deps, request, undefined, { user: read.user, session });
 }
 
-async function logout({ sessions, log }: AccountsDeps, request: RouteRequest, caller: Principal): Promise<RouteReply> {
+/** Ends the session, and the portal links that the account has made. */
+async function logout(deps: AccountsDeps, request: RouteRequest, caller: Principal): Promise<RouteReply> {
+  const { storage, users, sessions, log } = deps;
   const { sessionId, sub, keys } = caller;
   if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. It ends by time.");
-  await sessions.end(sessionId, { action: "logout", target: sub, actor: actorOf(sub, request), keys });
+  const entry = { action: "logout", target: sub, actor: actorOf(sub, request), keys } as const;
+  await retryOnConflict(storage, async () => {
+    const read = await users.read(sub);
+    const noted = read === undefined || isDamaged(read.user) ? [] : [users.change(read, endedOnce(read.user))];
+    return { changes: [sessions.ending(sessionId), ...noted], audit: [entry], result: undefined };
+  });
   log.info("logout", { sub, address: request.address, requestId: request.requestId });
   return { status: 204, headers: { "set-cookie": clearCookie() } };
 }

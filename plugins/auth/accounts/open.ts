@@ -1,5 +1,5 @@
 /** Builds `accounts()` from its parts. */
-import { createPublicKey, hash } from "node:crypto";
+import { createPublicKey } from "node:crypto";
 import { OWN_AUDIENCE, OWN_ISSUER, OWN_TYP } from "../../../core/model/token.ts";
 import type { Auth } from "../../../core/ports/auth.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -14,6 +14,7 @@ import { openUsers } from "./users.ts";
 import { AHEAD_MS, Sessions } from "./sessions.ts";
 import { SetupCode } from "./setup-code.ts";
 import { BruteForceDelay } from "./brute-force-delay.ts";
+import { standingOf } from "./user.ts";
 import { keySet } from "./schemas.ts";
 
 export interface OpenOptions {
@@ -91,7 +92,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     ready: () => true,
     async standing(sub) {
       const user = (await users.read(sub))?.user;
-      return user && hash("sha256", JSON.stringify([user.uid, user.password, user.keys, user.access]), "base64url");
+      return user && standingOf(user);
     },
     firstRun: async () => !(await users.any()),
     reseal: () => users.reseal(),

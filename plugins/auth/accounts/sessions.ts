@@ -1,6 +1,5 @@
 /** Stores sessions: a login begins one, a logout ends it on every node, since each request reads it. */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
@@ -76,7 +75,7 @@ export class Sessions {
     if (session === undefined || now >= session.expiresAt) return undefined;
     if (session.authAt <= now + AHEAD_MS) return session;
     // A clock was wrong: it would last longer by as much. Removed, since the clock gets there one day.
-    await this.#storage.commit([{ op: "delete", key: sessionKey(id) }]);
+    await this.#storage.commit([this.ending(id)]);
     return undefined;
   }
 
@@ -93,8 +92,9 @@ export class Sessions {
     return { op: "put", key: sessionKey(before.id), value: JSON.stringify(after), if: JSON.stringify(before) };
   }
 
-  async end(id: string, audit: AuditEntry): Promise<void> {
-    await this.#storage.commit([{ op: "delete", key: sessionKey(id) }], [audit]);
+  /** Returns the change that ends a session. */
+  ending(id: string): Change {
+    return { op: "delete", key: sessionKey(id) };
   }
 
   /** Returns the changes that end all sessions of a user except `spare`. */

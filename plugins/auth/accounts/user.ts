@@ -1,4 +1,5 @@
 /** One account as it is stored. */
+import { hash } from "node:crypto";
 import { isKeyId } from "../../../core/model/names.ts";
 import type { Access } from "../../../core/model/token.ts";
 
@@ -20,6 +21,17 @@ export interface User {
   readonly pending?: { readonly sealed: string; readonly at: number };
   /** Hashes of the remaining recovery codes. */
   readonly recovery: readonly string[];
+  /** How often its sessions were ended. Absent: never. */
+  readonly ended?: number;
+}
+
+/** Returns the user to store with the end of its sessions: what it handed out ends with them, as its standing changes. */
+export const endedOnce = (user: User): User => ({ ...user, ended: (user.ended ?? 0) + 1 });
+
+/** Returns a text that changes when the account gets another password or other rights, or when its sessions are ended. */
+export function standingOf({ uid, password, keys, access, ended }: User): string {
+  const facts = [uid, password, keys, access, ...(ended === undefined ? [] : [ended])];
+  return hash("sha256", JSON.stringify(facts), "base64url");
 }
 
 /** Reads an account. Of a damaged record it returns an outline: nobody can log in to it, but it can be removed. */

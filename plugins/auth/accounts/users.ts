@@ -13,6 +13,7 @@ import { Sessions } from "./sessions.ts";
 import { SetupCode } from "./setup-code.ts";
 import { everyEntry, retryOnConflict } from "./stored.ts";
 import {
+  endedOnce,
   isDamaged,
   isUsername,
   KEY_RULE,
@@ -203,7 +204,7 @@ export class UserBook implements Users {
       const { user, result } = next(one.user);
       const target = one.user.username;
       const change: Change =
-        user === undefined ? { op: "delete", key: userKey(target), if: one.text } : this.change(one, user);
+        user === undefined ? { op: "delete", key: userKey(target), if: one.text } : this.change(one, endedOnce(user));
       return { changes: [change, ...(await sessions.endAll(one.user))], audit: [{ ...audit, target }], result };
     });
   }
