@@ -172,9 +172,9 @@ export class CircuitBreaker {
     if (this.#streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
     streak.unconfirmed = false;
     if (found?.succeeded === false) {
-      const { attemptedAt } = found;
-      // From the last attempt to the start no relay was at work, or the clock was wrong at the start: nothing failed.
-      if (attemptedAt !== undefined) streak.began += this.#startedAt - Math.max(streak.since, attemptedAt);
+      // From the last attempt to the start no relay was at work, or the clock was wrong at the start: nothing failed. Without
+      // a stored attempt nothing shows that anything did.
+      streak.began += this.#startedAt - Math.max(streak.since, found.attemptedAt ?? streak.since);
       return this.#judge(sub, ordinal, streak, options);
     }
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });

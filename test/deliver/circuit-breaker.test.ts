@@ -95,10 +95,26 @@ describe("a subscription that only failed for days", () => {
   });
 
   it("is disabled after a restart, at its first failure", async () => {
-    await using test = await testPath(OPTIONS);
-    const id = await test.subscribe();
-    await put(test, id, -6 * DAY_MS);
+    await using before = await testPath({ ...OPTIONS, health: { ...HEALTH, disableAfterMs: 10 * DAY_MS } });
+    await put(before, await before.subscribe(), 0);
+    await before.start();
+    await deliver(before, 500);
+    await before.clock.advance(6 * DAY_MS);
+    await deliver(before, 500);
+    await before.parts.dispatcher.stop(0);
+    await before.clock.advance(61_000);
+    const { clock, storage } = before;
+    await using test = await testPath({ ...OPTIONS, clock, storage });
     await test.start();
+    expect(await deliver(test, 500)).toBe("disabled");
+  });
+
+  it("is not by a row without a stored failure behind it: its days are counted from the start", async () => {
+    await using test = await testPath(OPTIONS);
+    await put(test, await test.subscribe(), -6 * DAY_MS);
+    await test.start();
+    expect(await deliver(test, 500)).toBe("active");
+    await test.clock.advance(5 * DAY_MS);
     expect(await deliver(test, 500)).toBe("disabled");
   });
 
