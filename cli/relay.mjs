@@ -9,6 +9,8 @@ if (Number(process.versions.node.split(".")[0]) < 24) {
   process.exitCode = 69;
 } else {
   if (process.argv[2] === "start") startLean();
+  // Else Node opens its debugger to everybody on this machine at this signal.
+  process.on("SIGUSR1", () => undefined);
   // Compiled code is kept beside the package and not in a folder that other users may write to.
   module.enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/relay", import.meta.url)));
   const { endWith, main } = await import("./program.ts");

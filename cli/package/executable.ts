@@ -43,7 +43,7 @@ export async function makeExecutable(bundle: Bundle, out: string): Promise<numbe
     disableExperimentalSEAWarning: true,
     useCodeCache: true,
     // As `cli/relay.mjs` starts it.
-    execArgv: ["--max-semi-space-size=16"],
+    execArgv: ["--max-semi-space-size=16", "--disable-sigusr1"],
   };
   await writeFile(config, JSON.stringify(sea));
   await rm(part, { force: true });

@@ -9,7 +9,7 @@ import {
   type RunAnswer,
   type RunRequest,
 } from "../../core/runtime/index.ts";
-import type { ProcessTask } from "./transform-processes.ts";
+import { isHarmless, type ProcessTask } from "./transform-processes.ts";
 
 /** Transforms give way to the relay where there is not enough of the processor. */
 const PRIORITY = 5;
@@ -32,7 +32,10 @@ function runTransforms(): void {
 
 async function begin({ by, limits }: ProcessTask, send: (message: ProcessStart | RunAnswer) => void): Promise<void> {
   try {
+    const others = Object.entries(by.env).filter(([name, value]) => value !== undefined && !isHarmless(name));
+    Object.assign(process.env, Object.fromEntries(others));
     const { config } = await readConfig({ flags: by.flags, env: process.env, cwd: by.cwd });
+    for (const [name] of others) delete process.env[name];
     const { transforms = {} } = config as { readonly transforms?: Readonly<Record<string, Transform>> };
     freezeShared();
     const run = createRunner(transforms, limits.timeoutMs);

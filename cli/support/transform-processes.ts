@@ -23,6 +23,13 @@ export interface ProcessTask {
   readonly limits: TransformLimits;
 }
 
+/**
+ * What a process needs that runs transforms, none of it secret. It has no other variable: those of the relay are there only
+ * while the config is read.
+ */
+const HARMLESS = /^(?:PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|(?:LC|LD|DYLD|MALLOC|NODE|SSL_CERT)_\w+)$/;
+export const isHarmless = (name: string): boolean => HARMLESS.test(name);
+
 /** The argument of a single executable that makes it such a process. */
 export const TRANSFORMS_ARGUMENT = "run-transforms";
 /** Where transforms have a quarter of the memory for short-lived objects, MiB. */
@@ -41,15 +48,15 @@ export function transformSpawner(by: StartedBy): SpawnTransforms {
     const child = spawn(process.execPath, args, {
       cwd: by.cwd,
       env: {
-        ...env,
-        NODE_OPTIONS: `${env["NODE_OPTIONS"] ?? ""} ${heap}`.trim(),
+        ...Object.fromEntries(Object.entries(env).filter(([name]) => isHarmless(name))),
+        NODE_OPTIONS: `${env["NODE_OPTIONS"] ?? ""} --disable-sigusr1 ${heap}`.trim(),
         // The variable expects the parent folder.
         ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }),
       },
       // The output of a transform is for those who write it: the log of the relay has one form.
       stdio: ["ignore", wordy ? 2 : "ignore", wordy ? 2 : "ignore", "ipc"],
     });
-    const task: ProcessTask = { by: { ...by, env: {} }, limits };
+    const task: ProcessTask = { by, limits };
     // Without the callback a process that ends at once would throw here.
     if (child.connected) child.send(task, () => undefined);
     return child;

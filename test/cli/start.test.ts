@@ -63,6 +63,12 @@ describe("a relay, from its first start on", () => {
     expect(await inHome(`publish a:b --key k --url ${url} --id mine`)).toMatchObject({ code: 0 });
   });
 
+  it("is opened to no debugger by SIGUSR1, which other servers take for the rotation of a log", async () => {
+    relay.kill("SIGUSR1");
+    for (let i = 0; i < 5; i++) expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(relay.stderr()).not.toMatch(/debugger|inspector/i);
+  });
+
   it("ends with 0, and has written one JSON object a line, from start to stop", async () => {
     relay.kill("SIGTERM");
     const ended = await relay.ended;

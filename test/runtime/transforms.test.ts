@@ -1,5 +1,5 @@
 // Transforms in real processes: what they make is sent, and nothing that they do harms the relay or each other.
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CachedEvent } from "../../core/deliver/event-cache.ts";
@@ -16,7 +16,9 @@ import { transformSpawner } from "../support/transform-spawner.ts";
 
 const CONFIG = `
 import { defineRelay } from "relaybox";
+import inspector from "node:inspector";
 const bag = [];
+const read = process.env.TEST_PASSWORD;
 let runs = 0;
 const merge = (to, from) => {
   for (const key of Object.keys(from)) {
@@ -44,6 +46,8 @@ export default defineRelay({
     timer: () => { setImmediate(() => { for (;;); }); return { ok: true }; },
     rest: async () => { await null; for (;;); },
     cut: () => { throw new Error("x".repeat(276) + " hush-hush"); },
+    surroundings: () => ({ names: Object.keys(process.env), read }),
+    debugged: () => ({ url: inspector.url() ?? null, pid: process.pid }),
     print: () => { console.log("x".repeat(1e6)); console.error("y".repeat(1e6)); return { printed: true }; },
   },
 });`;
@@ -154,6 +158,27 @@ describe("a transform", () => {
     ["__proto__", "__proto__ is not in the config any more"],
   ])("that makes no body says why: %s", async (name, detail) => {
     expect(await made.run(name)).toEqual({ detail });
+  });
+
+  it("has an environment without secrets, which the config saw while it was read", async () => {
+    const own = testFolder();
+    writeFileSync(join(own, "relay.config.ts"), CONFIG);
+    const env = { ...process.env, RELAY_MASTER_KEY: "m", RELAY_TOKEN_FILE: "/f", TEST_PASSWORD: "p", LANG: "C" };
+    await using one = rig({}, await transformSpawner(own, env));
+    const { body } = await one.run("surroundings");
+    const { names, read } = body as { names: string[]; read: string };
+    expect(read).toBe("p");
+    expect(names).toEqual(expect.arrayContaining(["PATH", "LANG"]));
+    expect(names.filter((name) => /^RELAY_|^TEST_|SECRET|TOKEN|^npm_|^VITEST/.test(name))).toEqual([]);
+    const started = readFileSync(`/proc/${one.pids[0]}/environ`, "utf8");
+    expect(started).not.toMatch(/RELAY_MASTER_KEY|TEST_PASSWORD/);
+  });
+
+  it("is opened to no debugger by SIGUSR1", async () => {
+    await using one = rig();
+    const { body } = await one.run("debugged");
+    process.kill((body as { pid: number }).pid, "SIGUSR1");
+    for (let i = 0; i < 5; i++) expect((await one.run("debugged")).body).toEqual({ ...(body as object), url: null });
   });
 
   it("may print what it likes: it goes nowhere", async () => {

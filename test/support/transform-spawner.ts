@@ -5,12 +5,12 @@ import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { ENTRY } from "./command.ts";
 
 /** @param cwd the folder with the config */
-export async function transformSpawner(cwd: string): Promise<SpawnTransforms> {
+export async function transformSpawner(cwd: string, given: NodeJS.ProcessEnv = process.env): Promise<SpawnTransforms> {
   const cli = dirname(ENTRY);
   const packed = (await import(
     pathToFileURL(join(cli, "support/transform-processes.js")).href
   )) as typeof import("../../cli/support/transform-processes.ts");
   // Where the command that is started from the bundle keeps its compiled code.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(cli, "../../node_modules/.cache/relay") };
+  const env = { ...given, NODE_COMPILE_CACHE: join(cli, "../../node_modules/.cache/relay") };
   return packed.transformSpawner({ flags: {}, env, cwd });
 }
