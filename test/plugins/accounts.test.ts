@@ -11,6 +11,7 @@ import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { openAccounts, type OpenOptions } from "../../plugins/auth/accounts/open.ts";
 import { openUsers, type UserBook } from "../../plugins/auth/accounts/users.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
+import { createTurns } from "../../plugins/auth/accounts/turns.ts";
 import { accounts } from "../../plugins/auth/accounts.ts";
 import { describeAuth } from "../conformance/auth.ts";
 import { testClock } from "../support/clock.ts";
@@ -76,6 +77,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
   readonly username?: string;
   readonly on?: Auth;
+  readonly address?: string;
 }
 interface Got {
   readonly status: number;
@@ -96,7 +98,13 @@ async function call(method: string, path: string, sent: Sent = {}): Promise<Got>
   };
   const text = typeof sent.body === "string" ? sent.body : JSON.stringify(sent.body ?? "");
   const params: Readonly<Record<string, string>> = sent.username === undefined ? {} : { username: sent.username };
-  const request: RouteRequest = { ...routeRequest(text, headers), method, path, params };
+  const request: RouteRequest = {
+    ...routeRequest(text, headers),
+    ...(sent.address !== undefined && { address: sent.address }),
+    method,
+    path,
+    params,
+  };
   try {
     const reply = await answered(route, request);
     const data = typeof reply.body === "string" ? (JSON.parse(reply.body) as { data: Got["data"] }).data : undefined;
@@ -319,6 +327,52 @@ describe("a login", () => {
     await clock.whenSleeping();
     await clock.advance(4_000);
     expect((await right).status).toBe(200);
+  });
+
+  it.each([
+    ["from a new address, of an account that has logged in before", "198.51.100.1", true],
+    ["from an address that has logged in before, of a new account", "203.0.113.9", false],
+  ])("%s, is not kept out by many addresses that try names", async (_, address, before) => {
+    const on = await open({ passwords: createPasswords({ logN: 12, r: 8, p: 1 }) });
+    await users.add({ username: "bob", password: PASSWORD, keys: [] });
+    const as = (username: string, from: string) =>
+      call("POST", "/auth/login", { on, address: from, body: { username, password: PASSWORD } });
+    expect((await as("alice", "203.0.113.9")).status).toBe(200);
+    let [done, refused] = [0, 0];
+    const flood = Array.from({ length: 100 }, async (_one, i) => {
+      const { code } = await as(`nobody${i}`, `192.0.2.${i}`);
+      if (code === "PROVIDER_BACKPRESSURE") refused++;
+      else done++;
+    });
+    const right = as(before ? "alice" : "bob", address);
+    expect((await right).status).toBe(200);
+    expect(done).toBeLessThan(15);
+    await Promise.all(flood);
+    expect([done, refused]).toEqual([42, 58]);
+  });
+
+  it("of one address waits behind no more than a few of each other, and every fourth turn is a stranger's", async () => {
+    const turns = createTurns();
+    const order: string[] = [];
+    const ends: (() => void)[] = [];
+    const ask = (rank: 0 | 1 | 2, name: string): Promise<string> =>
+      turns({ rank, name }, async () => {
+        order.push(name);
+        await new Promise<void>((resolve) => void ends.push(resolve));
+        return "done";
+      }).catch((error: Problem) => error.code);
+    const asked = [ask(2, "busy"), ask(2, "busy")];
+    const many = Array.from({ length: 9 }, () => ask(2, "greedy"));
+    expect(await many[8]).toBe("PROVIDER_BACKPRESSURE");
+    asked.push(...many, ask(2, "modest"), ...Array.from({ length: 6 }, () => ask(0, "known")));
+    for (let i = 0; i < 17; i++) {
+      ends.shift()?.();
+      await new Promise(setImmediate);
+    }
+    await Promise.all(asked);
+    expect(order.slice(2, 12).join(" ")).toBe(
+      "known known known greedy known known known modest greedy greedy",
+    );
   });
 
   it.each<[string, unknown, Record<string, string>, string]>([

@@ -13,6 +13,7 @@ import { setCookie } from "./cookie.ts";
 import type { Passwords } from "./passwords.ts";
 import type { LoginSession, Sessions } from "./sessions.ts";
 import type { SetupCode } from "./setup-code.ts";
+import { type Asker, RANKS } from "./turns.ts";
 import type { Read, User } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
@@ -26,6 +27,8 @@ export interface AccountsDeps {
   readonly passwords: Passwords;
   readonly brake: BruteForceDelay;
   readonly setup: SetupCode;
+  /** Address groups from which somebody has logged in since the start. */
+  readonly loggedInFrom: Map<string, true>;
   readonly authenticate: Auth["authenticate"];
   readonly refused: PluginContext["refused"];
   readonly guess: PluginContext["guess"];
@@ -51,6 +54,15 @@ export const ownAuditEntry = (
   keys,
   ...(detail !== undefined && { detail }),
 });
+
+/** Returns whose turn a request takes for scrypt. */
+export function askerOf({ loggedInFrom }: AccountsDeps, { address }: RouteRequest, user: User | undefined): Asker {
+  const group = addressGroup(address);
+  if (loggedInFrom.has(group)) return { rank: RANKS.knownAddress, name: group };
+  return user?.lastLoginAt === undefined
+    ? { rank: RANKS.stranger, name: group }
+    : { rank: RANKS.knownAccount, name: user.username };
+}
 
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 

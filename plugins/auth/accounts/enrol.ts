@@ -11,6 +11,7 @@ import { codeBody, grant as grantSchema, grantWithCodes, otpauth, setupBody, tot
 import {
   type AccountsDeps,
   actorOf,
+  askerOf,
   grant,
   ownAuditEntry,
   PASSWORD,
@@ -107,7 +108,7 @@ async function proven(
   request: RouteRequest,
 ): Promise<User> {
   const { passwords, brake, keys, clock } = deps;
-  if (!(await passwords.verify(given.password, user.password))) {
+  if (!(await passwords.verify(given.password, user.password, askerOf(deps, request, user)))) {
     brake.failed(user.username);
     await refused(deps, "second_factor.begun", user, request, "wrong password");
     throw unauthenticated("The password is wrong.");

@@ -1,5 +1,6 @@
 /** Serves `/auth/login`, `/step-up`, `/refresh` and `/logout`: a session's start, second factor, renewal and end. */
 import { addressGroup } from "../../../core/lib/address.ts";
+import { setNewest } from "../../../core/lib/bounded-map.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
@@ -12,6 +13,7 @@ import { codeBody, grant as grantSchema, loginBody } from "./schemas.ts";
 import {
   type AccountsDeps,
   actorOf,
+  askerOf,
   grant,
   ownAuditEntry,
   ownerOf,
@@ -27,6 +29,8 @@ import { endedOnce, isDamaged, normalName, type User } from "./user.ts";
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
 export const ACCOUNT_STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
+/** Addresses that are remembered as having logged in, the newest. */
+const MOST_ADDRESSES = 10_000;
 const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before. Use the next one.";
@@ -91,7 +95,7 @@ async function login(deps: AccountsDeps, request: RouteRequest, given: LoginRead
   await sessions.tidy();
   const begun = await retryOnConflict(storage, async () => {
     const read = await users.read(name);
-    const right = await passwords.verify(body.password, read?.user.password);
+    const right = await passwords.verify(body.password, read?.user.password, askerOf(deps, request, read?.user));
     if (read === undefined || !right) throw await refused(deps, name, read?.user, request);
     const two = read.user.totp !== undefined;
     const user = two ? await withCode(deps, name, read.user, body.code, request) : read.user;
@@ -103,6 +107,7 @@ async function login(deps: AccountsDeps, request: RouteRequest, given: LoginRead
     return { changes: [noted, change], audit, result: { user, session, cookie } };
   });
   brake.succeeded(name);
+  setNewest(deps.loggedInFrom, addressGroup(request.address), true, MOST_ADDRESSES);
   return grant(deps, request, "login", begun);
 }
 

@@ -69,6 +69,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     refused: ctx.refused,
     guess: ctx.guess,
     brake: new BruteForceDelay(clock),
+    loggedInFrom: new Map<string, true>(),
     ...(origin === undefined ? {} : { origin }),
   };
   if (!(await users.any())) await setup.offer();

@@ -1,14 +1,18 @@
 /** Hashes passwords with scrypt (RFC 7914): the same cost for known and unknown accounts, few at once. */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { Problem } from "../../../core/model/problem.ts";
+import { type Asker, createTurns, RANKS } from "./turns.ts";
 
 export const SHORTEST_PASSWORD = 12;
 export const LONGEST_PASSWORD = 1_024;
 
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** Takes as long without a hash as with one. @throws Problem PROVIDER_BACKPRESSURE when too many wait */
-  verify(password: string, hash: string | undefined): Promise<boolean>;
+  /**
+   * Takes as long without a hash as with one.
+   * @param asker whose turn it takes. @default an operator's
+   * @throws Problem PROVIDER_BACKPRESSURE when too many wait
+   */
+  verify(password: string, hash: string | undefined, asker?: Asker): Promise<boolean>;
 }
 
 interface Cost {
@@ -21,14 +25,14 @@ interface Cost {
 const COST: Cost = { logN: 15, r: 8, p: 3 };
 const LENGTH = 32;
 const MAX_MEMORY = 256 * 1024 * 1024;
-/** Each takes a thread of the pool that file access and name resolution need too. */
-const AT_ONCE = 2;
-const WAITING = 40;
+/** Who hashes a new password has been let in already. */
+const OPERATOR: Asker = { rank: RANKS.knownAddress, name: "operator" };
 
 export function createPasswords(cost: Cost = COST): Passwords {
-  const gate = limitConcurrency(AT_ONCE, WAITING);
-  const derive = (password: string, salt: Buffer, { logN, r, p }: Cost): Promise<Buffer> =>
-    gate(
+  const inTurn = createTurns();
+  const derive = (password: string, salt: Buffer, { logN, r, p }: Cost, asker = OPERATOR): Promise<Buffer> =>
+    inTurn(
+      asker,
       () =>
         new Promise((resolve, reject) => {
           const options = { N: 2 ** logN, r, p, maxmem: MAX_MEMORY };
@@ -43,9 +47,9 @@ export function createPasswords(cost: Cost = COST): Passwords {
       const key = await derive(password, salt, cost);
       return ["scrypt", cost.logN, cost.r, cost.p, salt.toString("base64url"), key.toString("base64url")].join("$");
     },
-    async verify(password, hash) {
+    async verify(password, hash, asker) {
       const known = hash === undefined ? undefined : parse(hash);
-      const key = await derive(password, known?.salt ?? randomBytes(16), known?.cost ?? cost);
+      const key = await derive(password, known?.salt ?? randomBytes(16), known?.cost ?? cost, asker);
       return known !== undefined && key.length === known.key.length && timingSafeEqual(key, known.key);
     },
   };
@@ -58,26 +62,5 @@ function parse(hash: string): { readonly cost: Cost; readonly salt: Buffer; read
     cost: { logN: Number(logN), r: Number(r), p: Number(p) },
     salt: Buffer.from(salt, "base64url"),
     key: Buffer.from(key, "base64url"),
-  };
-}
-
-/** Runs `most` at once; up to `waiting` more wait, the rest are refused. */
-function limitConcurrency(most: number, waiting: number): <T>(work: () => Promise<T>) => Promise<T> {
-  let inside = 0;
-  const line: (() => void)[] = [];
-  return async (work) => {
-    if (inside >= most) {
-      if (line.length >= waiting)
-        throw new Problem("PROVIDER_BACKPRESSURE", "Too many logins at once. Try again soon.", { retryAfter: 5 });
-      // The one that leaves passes its place on, so `inside` stays the same.
-      await new Promise<void>((enter) => void line.push(enter));
-    } else inside++;
-    try {
-      return await work();
-    } finally {
-      const next = line.shift();
-      if (next === undefined) inside--;
-      else next();
-    }
   };
 }
