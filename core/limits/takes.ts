@@ -4,10 +4,13 @@ import type { Abuse, Take } from "../model/windows.ts";
 import type { AbuseOptions, LimitRow, LimitRows } from "../ports/plan.ts";
 import { routeShape } from "./route-limits.ts";
 
-/** The caller to count; `factor` widens the row (`/v1` counts the address at 10 × the row). */
+/** The caller to count. */
 export interface Caller {
   readonly principal: string;
+  /** Widens the row: `/v1` counts the address at 10 × the row. */
   readonly factor?: number;
+  /** Several callers share these windows, so one that is refused too often is suspended alone. */
+  readonly shared?: boolean;
 }
 
 const MINUTE = 60_000;
@@ -48,8 +51,9 @@ export function createTakes(given: LimitRows, abuse: AbuseOptions | false) {
       const limits = rows.get(shape);
       if (limits === undefined) return [];
       return callers.map((caller) => {
-        const { sustained, burst, abuse } = windowsOf(limits, typeof caller === "string" ? 1 : (caller.factor ?? 1));
-        return { key: counterKey(shape, nameOf(caller)), sustained, burst, abuse };
+        const { principal, factor = 1, shared } = typeof caller === "string" ? { principal: caller } : caller;
+        const { sustained, burst, abuse } = windowsOf(limits, factor);
+        return { key: counterKey(shape, principal), sustained, burst, abuse: shared ? undefined : abuse };
       });
     },
     /** Returns the take that counts a failed authentication; none where that is switched off. */
@@ -60,8 +64,6 @@ export function createTakes(given: LimitRows, abuse: AbuseOptions | false) {
     },
   };
 }
-
-const nameOf = (caller: string | Caller): string => (typeof caller === "string" ? caller : caller.principal);
 
 const ruleOf = ({ factor, windowMs, suspendMs, maxSuspendMs, forgetMs }: AbuseOptions, perMinute: number): Abuse => {
   return { refusals: factor * perMinute, windowMs, suspendMs, maxSuspendMs, forgetMs };

@@ -10,6 +10,8 @@ export interface Actor {
 }
 
 export const RELAY: Actor = { sub: "relay" };
+/** The author of what somebody tried who has shown to be nobody. */
+export const STRANGER = "unknown account";
 
 export const AUDIT_ACTIONS = [
   "subscription.created",

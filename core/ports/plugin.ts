@@ -211,7 +211,7 @@ export interface PluginContext {
   readonly keys: Keys;
   /**
    * Writes a refusal to the audit trail: of those with the same `alike` the first of each minute, and no more than 20 a minute
-   * of one actor at one address. Never rejects.
+   * of one actor. Never rejects.
    */
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** Counts guesses at codes; see `Guess`. */

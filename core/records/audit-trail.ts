@@ -3,7 +3,8 @@
  * describes.
  */
 import { addressGroup } from "../lib/address.ts";
-import type { Actor, AuditFacts, AuditEntry, AuditLine } from "../model/audit.ts";
+import { Tally } from "../lib/tally.ts";
+import { type Actor, type AuditFacts, type AuditEntry, type AuditLine, STRANGER } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
 import { AUDIT, EXPIRY, WHOLE_RELAY } from "../model/schema.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -34,8 +35,8 @@ export interface AuditTrail {
   lines(entry: AuditEntry): readonly Change[];
   /**
    * Writes a refusal, bounded so that frequent refusals cannot fill the storage: of refusals with the same `alike`,
-   * only the first of each minute; at most 20 a minute of one actor at one address, so that nobody hides the refusals of
-   * others; and 60 in all. The next line says how many were left out. It stays for 90 days, since anybody can be refused.
+   * only the first of each minute; at most 20 a minute of one actor, as which all strangers count together and so do the
+   * portal links of one key, so that nobody hides the refusals of others; of strangers 5 from one address; and 60 in all. The next line says how many were left out. It stays for 90 days, since anybody can be refused.
    * Never rejects.
    */
   refused(entry: AuditEntry, alike: string): Promise<void>;
@@ -44,9 +45,10 @@ export interface AuditTrail {
 /** An actor with more keys than this is written to the relay's own trail. */
 const MOST_KEYS = 100;
 const WINDOW_MS = 60_000;
-/** Refusals written a minute: in all, and of one actor at one address. */
+/** Refusals written a minute: in all, of one actor, and of the strangers of one address. */
 const LINES = 60;
 const LINES_OF_ONE = 20;
+const LINES_OF_STRANGER = 5;
 const REFUSED_MS = 90 * 86_400_000;
 /** Longest name from a client that is written. */
 const LONGEST = 128;
@@ -60,7 +62,7 @@ export function createAuditTrail(deps: {
   let since = Number.NEGATIVE_INFINITY;
   let skipped = 0;
   const written = new Set<string>();
-  const byActor = new Map<string, number>();
+  let byActor = new Tally();
 
   function lines({ keys, actor, ...facts }: AuditEntry): readonly Change[] {
     const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
@@ -68,23 +70,25 @@ export function createAuditTrail(deps: {
   }
 
   /** Returns true when this refusal is written. Counts it when it is not. */
-  function admitted({ action, actor: { sub, address = "" } }: AuditEntry, alike: string): boolean {
+  function admitted({ action, actor: { sub, address = "" }, keys }: AuditEntry, alike: string): boolean {
     const now = clock.monotonic();
     if (now - since >= WINDOW_MS) {
       since = now;
       written.clear();
-      byActor.clear();
+      byActor = new Tally();
     }
     const group = addressGroup(address);
     const kind = `${action} ${alike} ${group}`;
-    const actor = `${sub} ${group}`;
-    const count = byActor.get(actor) ?? 0;
-    if (written.has(kind) || written.size >= LINES || count >= LINES_OF_ONE) {
+    const actor = sub.startsWith("portal:") ? `portal of ${String(keys)}` : sub;
+    const stranger = sub === STRANGER ? `${sub} ${group}` : "";
+    const full = byActor.of(actor) >= LINES_OF_ONE || byActor.of(stranger) >= LINES_OF_STRANGER;
+    if (written.has(kind) || written.size >= LINES || full) {
       skipped++;
       return false;
     }
     written.add(kind);
-    byActor.set(actor, count + 1);
+    byActor.add(actor, 1);
+    if (stranger !== "") byActor.add(stranger, 1);
     return true;
   }
 

@@ -188,6 +188,25 @@ describe("a portal link", () => {
     expect((await relay.call("POST", "/events", { token, body: event })).status).toBe(401);
   });
 
+  it("counts together with the other links of its key: more links are no more changes, and a few pages stay open", async () => {
+    await using limited = await startRelay({ limits: {}, abuse: undefined });
+    const made = await Promise.all(
+      ["key_a", "key_a", "key_a", "key_a", "key_b"].map(async (keyId) => {
+        const { json } = await limited.call("POST", `/api-keys/${keyId}/portal-links`, { body: { access: "manage" } });
+        return { keyId, token: new URL(json.data.url as string).hash.slice("#link=".length) };
+      }),
+    );
+    const body = { url: "https://127.0.0.1/", events: ["*"] };
+    const create = async ({ keyId, token }: { keyId: string; token: string }): Promise<number> =>
+      (await limited.call("POST", `/api-keys/${keyId}/webhooks`, { token, body })).status;
+    const statuses: number[] = [];
+    for (const one of made) statuses.push(await create(one));
+    expect(statuses).toEqual([201, 201, 201, 429, 201]);
+    const looks = made.flatMap((one) => Array.from({ length: 5 }, () => one));
+    for (const { keyId, token } of looks)
+      expect((await limited.call("GET", `/api-keys/${keyId}/webhooks`, { token })).status).toBe(200);
+  });
+
   it("leads deliveries to HTTPS addresses only, not to what else the operator has connected", async () => {
     await using wide = await startRelay({ transports: [https(), toFile({ name: "books", dir: "./books" })] });
     const made = await wide.call("POST", "/api-keys/key_a/portal-links", { body: { access: "manage" } });

@@ -134,6 +134,14 @@ describe("rows and callers", () => {
       expect((await check("POST /a/{id}", both)).code).toBe("RATE_LIMIT_EXCEEDED");
   });
 
+  it("are suspended alone, not with all that share a window with them", async () => {
+    const { check } = setUp();
+    const caller = (name: string) => [name, { principal: "together", shared: true }];
+    for (let i = 0; i < 90; i++) await check("POST /a/{id}", caller("eve"));
+    expect((await check("POST /a/{id}", caller("eve"))).code).toBe("ABUSE_SUSPEND");
+    expect((await check("POST /a/{id}", caller("alice"))).code).toBe("BURST_EXCEEDED");
+  });
+
   it.each(["__proto__", "constructor", "", " ", "a b", "#x", "ä".repeat(300), "x".repeat(9_000), "\u0000\n", "😀"])(
     "count %j as a caller like any other",
     async (sub) => {

@@ -45,3 +45,20 @@ it("shows the refusals of others beside those of one who is refused all the time
     "80 earlier refusals are not listed",
   ]);
 });
+
+it("shows the refusals of real accounts, and strangers of other addresses, beside any number of strangers", async () => {
+  const [storage, clock] = [shelf(), testClock()];
+  const trail = createAuditTrail({ storage, clock, log: quietLog() });
+  const refusedOf = (sub: string, address: string, alike: string, keys: "*" | readonly string[] = "*") =>
+    trail.refused({ action: "login", target: sub, actor: { sub, address }, keys }, alike);
+  const seen = async (text: string): Promise<number> =>
+    (await storage.range("audit:", { limit: 500 })).filter(({ value }) => value.includes(text)).length;
+  for (let n = 0; n < 100; n++) await refusedOf("unknown account", "192.0.2.1", `name ${n}`);
+  expect(await seen("192.0.2.1")).toBe(5);
+  for (let n = 0; n < 100; n++) await refusedOf("unknown account", `198.51.100.${n}`, "name");
+  expect(await seen("unknown account")).toBe(20);
+  for (let n = 0; n < 100; n++) await refusedOf(`portal:lnk_${n}`, "203.0.113.1", `link ${n}`, ["key_1"]);
+  expect(await seen("portal:")).toBe(20);
+  for (const name of ["alice", "bob", "carol"]) await refusedOf(name, "203.0.113.9", name);
+  expect([await seen("alice"), await seen("bob"), await seen("carol")]).toEqual([1, 1, 1]);
+});

@@ -3,6 +3,7 @@ import type { Middleware } from "h3";
 import type { z } from "zod";
 import { addressGroup } from "../../lib/address.ts";
 import type { Limiter, LimitRefusalCode } from "../../limits/limiter.ts";
+import type { Caller } from "../../limits/takes.ts";
 import type { AuditEntry } from "../../model/audit.ts";
 import { isKeyId } from "../../model/names.ts";
 import { type FieldError, fieldErrors, invalidFields, Problem } from "../../model/problem.ts";
@@ -62,7 +63,7 @@ export function stationsBefore(
     else if (route.identify) Object.assign(exchange, await route.identify(call));
     const { principal, counted, access } = exchange;
     if (row !== undefined && row !== false) {
-      const verdict = await limits.check(row, principal?.sub ?? counted ?? addressGroup(call.address));
+      const verdict = await limits.check(row, principal ? countedOf(operation, principal) : (counted ?? addressGroup(call.address)));
       exchange.verdict = verdict;
       exchange.limitHeaders = verdict?.headers;
       if (verdict?.code) throw overLimit(verdict);
@@ -74,6 +75,16 @@ export function stationsBefore(
     await noteForbidden(deps, `${call.method} ${path}`, exchange);
     throw problem;
   };
+}
+
+/** A customer may have several pages open: what all links of a key may read together is this many times the row. */
+const PAGES = 10;
+
+/** Names whom the limits count. Whoever manages a key makes links to its portal at will, so they count together too. */
+function countedOf(operation: AnyOperation | undefined, { sub, keys, portal }: Principal): string | (string | Caller)[] {
+  if (portal === undefined || operation === undefined) return sub;
+  const factor = neededAccess(operation) === "read" ? PAGES : 1;
+  return [sub, { principal: `portal links of ${String(keys)}`, factor, shared: true }];
 }
 
 async function authenticated(auth: Auth, call: Call): Promise<Principal> {

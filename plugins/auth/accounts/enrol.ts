@@ -1,5 +1,5 @@
 /** Serves `/auth/setup` and `/auth/totp`: the first account, and a second factor for any account. */
-import type { AuditAction } from "../../../core/model/audit.ts";
+import { type AuditAction, STRANGER } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
@@ -66,7 +66,7 @@ async function first(deps: AccountsDeps, request: RouteRequest): Promise<RouteRe
   const body = await readLoginBody(request, setupBody);
   const used = await setup.use(body.code, { address: request.address, requestId: request.requestId });
   if (used === "wrong" || used === "spent") {
-    const actor = actorOf("unknown account", request);
+    const actor = actorOf(STRANGER, request);
     const tried = { action: "account.created", target: "first account", detail: "wrong set-up code" } as const;
     await deps.refused({ ...tried, actor, keys: "*" }, "set-up");
     throw unauthenticated(used === "spent" ? SPENT : "The set-up code is wrong or has expired.");

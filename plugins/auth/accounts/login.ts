@@ -1,6 +1,7 @@
 /** Serves `/auth/login`, `/step-up`, `/refresh` and `/logout`: a session's start, second factor, renewal and end. */
 import { addressGroup } from "../../../core/lib/address.ts";
 import { setNewest } from "../../../core/lib/bounded-map.ts";
+import { STRANGER } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
@@ -31,7 +32,7 @@ export const ACCOUNT_STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
 /** Addresses that are remembered as having logged in, the newest. */
 const MOST_ADDRESSES = 10_000;
-const NOBODY = { username: "unknown account", keys: ["*"] };
+const NOBODY = { username: STRANGER, keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before. Use the next one.";
 
