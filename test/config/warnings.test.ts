@@ -1,5 +1,5 @@
 // What a config allows but hardly means.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,6 +7,7 @@ import { defineRelay, http, spool } from "../../config/index.ts";
 import type { RelayConfig } from "../../config/index.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { configWarnings } from "../../config/warnings.ts";
+import { loopbackCertificate } from "../support/certificates.ts";
 import { FRAME, problems } from "../support/config.ts";
 
 let configDir: string;
@@ -47,6 +48,29 @@ describe("a config is warned of", () => {
       "server.trustedProxies[1]",
       "server.trustedProxies[2]",
     ]);
+  });
+
+  it("a guard that is open to all, but not to a network of one's own", () => {
+    const allow = ["10.0.0.0/8:*", "fc00::/7", "0.0.0.0/0:*", "[::/0]:443", "[::]/0", "128.0.0.0/1", "a.example:*"];
+    const open = [2, 3, 4, 5].map((i) => `guard.allow[${i}]`);
+    expect(places({ guard: { allow } })).toEqual(open);
+  });
+
+  it("an address beyond this machine without TLS, unless a proxy is named that ends it", async () => {
+    for (const host of ["0.0.0.0", "::", "192.0.2.7"]) expect(places({ server: { host } })).toEqual(["server.host"]);
+    for (const host of ["127.0.0.1", "127.0.0.2", "::1", "localhost"]) expect(places({ server: { host } })).toEqual([]);
+    expect(places({ server: { host: "0.0.0.0", trustedProxies: ["10.0.0.1"] } })).toEqual([]);
+    const tls = { cert: "cert.pem", key: "key.pem" };
+    const made = await loopbackCertificate();
+    for (const name of ["cert", "key"] as const) writeFileSync(join(configDir, tls[name]), made[name]);
+    expect(places({ server: { host: "0.0.0.0", tls } })).toEqual([]);
+  });
+
+  it("a portal that others are to reach by whatever Host a request names", () => {
+    const server = { host: "0.0.0.0", trustedProxies: ["10.0.0.1"] };
+    expect(places({ server, portal: { name: "Acme" } })).toEqual(["portal.url"]);
+    expect(places({ server, portal: { name: "Acme", url: "https://hooks.acme.example" } })).toEqual([]);
+    expect(places({ server })).toEqual([]);
   });
 
   it("threads, of which there are none any more", () => {
