@@ -111,6 +111,16 @@ describe("a portal link", () => {
     expect(made.json.data.url.startsWith("https://webhooks.acme.example/portal#link=")).toBe(true);
   });
 
+  it.each(["a.example/x?", "me@evil.example", 'a"><script>', "a.example:99999", "a.example,b.example"])(
+    "begins with no Host that is none: %s",
+    async (host) => {
+      const asked = { headers: { host }, body: { access: "read" } };
+      const { status, json } = await relay.call("POST", "/api-keys/key_a/portal-links", asked);
+      expect([status, json.code]).toEqual([400, "VALIDATION_FAILED"]);
+      expect(json.detail).toContain("portal.url");
+    },
+  );
+
   it("is made as the guide shows", async () => {
     const guide = await readFile(new URL("../../docs/portal.md", import.meta.url), "utf8");
     const [, method = "", path = "", body = "", status, shape = ""] =

@@ -15,6 +15,7 @@ import { createLineBound } from "../http/line-bound.ts";
 import { envelope, GO_SLOWER, problemOf } from "../http/reply.ts";
 import { callersIn, limitsOnly, requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { type Admitted, BODY_BYTES, checkBody, Places } from "./places.ts";
+import { saidHost } from "../../lib/said-host.ts";
 import { askedHost, createFindRoute, type GatewayRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import { type Answering, CONCURRENCY, Upstream, type UpstreamOptions } from "./upstream.ts";
 
@@ -149,7 +150,7 @@ class Passage {
     const said = fromPeer("x-forwarded-proto")?.toLowerCase();
     const own = "encrypted" in req.socket ? "https" : "http";
     const proto = said === "http" || said === "https" ? said : own;
-    const host = fromPeer("x-forwarded-host") ?? askedHost(req.url ?? "") ?? req.headers.host;
+    const host = fromPeer("x-forwarded-host") ?? saidHost(askedHost(req.url ?? "") ?? req.headers.host);
     return requestPairs(req.rawHeaders, { address, proto, host, requestId, name: this.#name }, this.#keyHeader);
   }
 

@@ -43,8 +43,9 @@ export function portalOperations({ portal }: ResourceDeps): readonly AnyOperatio
       reply: { status: 201, data: made },
       problems: ["CONFLICT"],
       async handle({ keyId, body: { access, expiresInSeconds }, actor, call }) {
+        const page = pageUrl(call);
         const { id, token, expiresAt } = await links.mint({ keyId, access, ttlMs: expiresInSeconds * 1_000, actor });
-        return { data: { id, url: `${pageUrl(call)}#link=${token}`, expiresAt: isoTime(expiresAt) } };
+        return { data: { id, url: `${page}#link=${token}`, expiresAt: isoTime(expiresAt) } };
       },
     }),
     operation(`DELETE ${path}`, {

@@ -11,7 +11,9 @@ import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import { StartError } from "../../model/errors.ts";
+import { Problem } from "../../model/problem.ts";
 import { isLoopbackHost } from "../../lib/loopback.ts";
+import { saidHost } from "../../lib/said-host.ts";
 import { sameRoute } from "../../lib/route-name.ts";
 import { isoTime } from "../../lib/time.ts";
 import { VERSION } from "../../model/version.ts";
@@ -97,11 +99,15 @@ function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; rea
   return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url ?? originOf(call)}/portal` } };
 }
 
-/** Returns the host that the request was sent to: by HTTPS, since a proxy in front ends it, but on loopback as it came. */
+/**
+ * Returns the host that the request was sent to: by HTTPS, since a proxy in front ends it, but on loopback as it came.
+ * @throws Problem VALIDATION_FAILED where the request names none
+ */
 function originOf({ req }: Call): string {
-  const host = req.headers.host ?? "localhost";
-  const plain =
-    (req.socket as Partial<TLSSocket>).encrypted !== true && isLoopbackHost(host.toLowerCase().replace(/:\d+$/, ""));
+  const host = saidHost(req.headers.host);
+  if (host === undefined)
+    throw new Problem("VALIDATION_FAILED", "Send the host of the relay as Host, or have portal.url set in its config.");
+  const plain = (req.socket as Partial<TLSSocket>).encrypted !== true && isLoopbackHost(host.replace(/:\d+$/, ""));
   return `${plain ? "http" : "https"}://${host}`;
 }
 
