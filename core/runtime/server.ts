@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
-import { reasonOf } from "../lib/reason.ts";
+import { DEFAULT_CIPHERS } from "node:tls";
 import { StartError } from "../model/errors.ts";
 import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -19,6 +19,8 @@ const KEEP_ALIVE_MS = 65_000;
 const FIRST_REQUEST_MS = 500;
 /** Most turns of the event loop in which connections are still taken over at a stop. */
 const LAST_TURNS = 1_000;
+/** Browsers ask this host by HTTPS alone for a year. */
+const HSTS = "max-age=31536000";
 
 /** Time limits of the server; tests set shorter ones. */
 export interface Patience {
@@ -73,6 +75,8 @@ export async function listen(
     socket.once("close", () => sockets.delete(socket));
   });
   http.on(tls ? "secureConnection" : "connection", (socket: Socket) => connections.add(socket));
+  // Before the handler, which adds to it. An IP address or a certificate that a browser does not know makes it ignore this.
+  if (tls) http.on("request", (_req, res) => void res.setHeader("Strict-Transport-Security", HSTS));
   http.on("request", connections.take.bind(connections, handler));
   http.on("checkExpectation", connections.take.bind(connections, refuseExpectation));
   http.on("timeout", (socket: Socket) => connections.cutStalled(socket));
@@ -124,7 +128,13 @@ export async function listen(
 async function create(tls: Plan["server"]["tls"], options: ServerOptions): Promise<Server> {
   if (tls === undefined) return createServer(options);
   try {
-    return createTlsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }) as Server;
+    return createTlsServer({
+      ...options,
+      cert: await readFile(tls.cert),
+      key: await readFile(tls.key),
+      // Not those without forward secrecy, nor those with SHA-1.
+      ciphers: `${DEFAULT_CIPHERS}:!kRSA:!SHA1`,
+    }) as Server;
   } catch (cause) {
     const why = `the certificate or its key (server.tls) cannot be used: ${reasonOf(cause)}`;
     throw new StartError(78, `${why}: give a PEM file of each, made for one another`, { cause });

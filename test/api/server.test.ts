@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
 import { writeFile, mkdtemp, rm } from "node:fs/promises";
 import { Agent, request } from "node:http";
@@ -130,12 +131,23 @@ describe("listening", () => {
     expect(url).toMatch(/^https:/);
     const status = await new Promise((resolve, reject) => {
       secureRequest({ host: "127.0.0.1", port, ca: authority.ca, agent: false }, (res) => {
-        res.resume().on("end", () => resolve(res.statusCode));
+        res.resume().on("end", () => resolve([res.statusCode, res.headers["strict-transport-security"]]));
       })
         .on("error", reject)
         .end();
     });
-    expect(status).toBe(200);
+    expect(status).toEqual([200, "max-age=31536000"]);
+    const suite = (ciphers: string) =>
+      new Promise<string>((resolve) => {
+        const socket = connectTls({ host: "127.0.0.1", port, ca: authority.ca, ciphers, maxVersion: "TLSv1.2" }, () => {
+          resolve(socket.getCipher().name);
+          socket.destroy();
+        }).on("error", () => resolve("refused"));
+      });
+    const good = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256";
+    expect(good.split(":")).toContain(await suite(good));
+    for (const ciphers of ["ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA", "AES128-SHA", "AES128-GCM-SHA256"])
+      expect(await suite(`${ciphers}:@SECLEVEL=0`)).toBe("refused");
     await writeFile(tls.key, "not a key");
     for (const wrong of [tls, { ...tls, cert: join(folder, "none.pem") }]) {
       const error = (await listen(ok, { ...plan, tls: wrong }).catch((reason: unknown) => reason)) as StartError;
