@@ -5,6 +5,7 @@ import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/attempt.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
+import { openFor } from "../model/sealed-for.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -104,7 +105,7 @@ export class Signer {
 
   #opened(sub: Subscription, known: Opened | undefined): Opened {
     const secrets = sub.secrets.map(({ version, sealed }) => {
-      const plain = this.#keys.open(sealed, secretAad(sub.keyId, sub.id, version));
+      const plain = openFor(this.#keys, sealed, secretAad(sub.keyId, sub.id, version), sub.url);
       return { version, plain, key: signingKey(plain) };
     });
     const extra = sub.headers && this.#openHeaders(sub, sub.headers);
@@ -126,16 +127,17 @@ export class Signer {
     return made;
   }
 
-  #openCredentials({ keyId, id, clientCertificate, oauth2 }: Subscription): Credentials | undefined {
+  #openCredentials({ keyId, id, url, clientCertificate, oauth2 }: Subscription): Credentials | undefined {
     if (clientCertificate === undefined && oauth2 === undefined) return undefined;
     const opened: { -readonly [Name in keyof Credentials]: Credentials[Name] } = {};
     if (clientCertificate !== undefined) {
       const { cert, sealedKey } = clientCertificate;
-      opened.clientCertificate = { cert, key: this.#keys.open(sealedKey, clientKeyAad(keyId, id)) };
+      opened.clientCertificate = { cert, key: openFor(this.#keys, sealedKey, clientKeyAad(keyId, id), url) };
     }
     if (oauth2 !== undefined) {
       const { sealedSecret, ...rest } = oauth2;
-      opened.oauth2 = { ...rest, clientSecret: this.#keys.open(sealedSecret, clientSecretAad(keyId, id)) };
+      const aad = clientSecretAad(keyId, id);
+      opened.oauth2 = { ...rest, clientSecret: openFor(this.#keys, sealedSecret, aad, url, rest.tokenUrl) };
     }
     return opened;
   }
@@ -145,7 +147,10 @@ export class Signer {
       Object.entries(sealed)
         // An older record may contain a name that is reserved by now: its attempts could not be sent with it.
         .filter(([name]) => mayStandBeside(name) && !this.#repeated.has(name.toLowerCase()))
-        .map(([name, value]) => [oneSpelling(name), this.#keys.open(value, headerAad(sub.keyId, sub.id, name))]),
+        .map(([name, value]) => [
+          oneSpelling(name),
+          openFor(this.#keys, value, headerAad(sub.keyId, sub.id, name), sub.url),
+        ]),
     );
   }
 }

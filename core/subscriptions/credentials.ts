@@ -8,6 +8,7 @@ import {
   keyPairProblem,
   type Oauth2,
 } from "../model/credentials.ts";
+import { sealedFor } from "../model/sealed-for.ts";
 import { invalidFields } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -19,6 +20,8 @@ export interface CredentialFields {
   readonly oauth2?: (Omit<Oauth2, "clientSecret"> & { readonly clientSecret: string | null }) | null;
 }
 
+/** Where a text is sealed for: the subscription, and the URL whose origin it may go to. */
+export type Place = Pick<Subscription, "keyId" | "id" | "url">;
 type Stored = Pick<Subscription, "clientCertificate" | "oauth2">;
 
 const CREDENTIALS = ["clientCertificate", "oauth2"] as const;
@@ -55,7 +58,7 @@ export function checkCredentials({ clientCertificate }: CredentialFields): void 
  */
 export function sealCredentials(
   keys: Pick<Keys, "seal">,
-  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  { keyId, id, url }: Place,
   given: CredentialFields,
   kept: Stored,
 ): Stored {
@@ -63,11 +66,12 @@ export function sealCredentials(
   return {
     clientCertificate: either(clientCertificate, kept.clientCertificate, ({ cert, key }) => ({
       cert,
-      sealedKey: keys.seal(key, clientKeyAad(keyId, id)),
+      sealedKey: keys.seal(key, sealedFor(clientKeyAad(keyId, id), url)),
       ...certificateFacts(cert),
     })),
     oauth2: either(oauth2, kept.oauth2, ({ clientSecret, ...rest }, was) => {
-      if (clientSecret !== null) return { ...rest, sealedSecret: keys.seal(clientSecret, clientSecretAad(keyId, id)) };
+      const aad = sealedFor(clientSecretAad(keyId, id), url, rest.tokenUrl);
+      if (clientSecret !== null) return { ...rest, sealedSecret: keys.seal(clientSecret, aad) };
       if (was === undefined || new URL(was.tokenUrl).origin !== new URL(rest.tokenUrl).origin)
         throw invalidFields([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
       return { ...rest, sealedSecret: was.sealedSecret };

@@ -1,6 +1,7 @@
 /** Seals secrets, header values and credentials with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
 import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
+import { openFor, sealedFor } from "../model/sealed-for.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -29,6 +30,13 @@ export function createReseal(
   keys: Resealing,
 ): Reseal {
   const { revise } = createRevising(storage);
+  const isCurrent = (sealed: string, bound: string): boolean => {
+    try {
+      return keys.isCurrent(sealed, bound);
+    } catch {
+      return false;
+    }
+  };
 
   /**
    * Returns the subscription with its texts sealed again; `undefined`: nothing to do. @throws Error when a text cannot
@@ -36,22 +44,23 @@ export function createReseal(
    */
   function resealed(sub: Subscription): Subscription | undefined {
     let changed = false;
-    const again = (sealed: string, aad: string): string => {
-      if (keys.isCurrent(sealed, aad)) return sealed;
+    const again = (sealed: string, aad: string, ...urls: readonly string[]): string => {
+      const bound = sealedFor(aad, ...urls);
+      if ([bound, aad].some((one) => isCurrent(sealed, one))) return sealed;
       changed = true;
-      return keys.seal(keys.open(sealed, aad), aad);
+      return keys.seal(openFor(keys, sealed, aad, ...urls), bound);
     };
-    const { id, keyId, headers, clientCertificate, oauth2 } = sub;
+    const { id, keyId, url, headers, clientCertificate, oauth2 } = sub;
     const secrets = sub.secrets.map((one) => ({
       ...one,
-      sealed: again(one.sealed, secretAad(keyId, id, one.version)),
+      sealed: again(one.sealed, secretAad(keyId, id, one.version), url),
     }));
     const values = Object.entries(headers ?? {}).map(([name, value]) => [
       name,
-      again(value, headerAad(keyId, id, name)),
+      again(value, headerAad(keyId, id, name), url),
     ]);
-    const sealedKey = clientCertificate && again(clientCertificate.sealedKey, clientKeyAad(keyId, id));
-    const sealedSecret = oauth2 && again(oauth2.sealedSecret, clientSecretAad(keyId, id));
+    const sealedKey = clientCertificate && again(clientCertificate.sealedKey, clientKeyAad(keyId, id), url);
+    const sealedSecret = oauth2 && again(oauth2.sealedSecret, clientSecretAad(keyId, id), url, oauth2.tokenUrl);
     if (!changed) return undefined;
     return {
       ...sub,

@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import { OVERLAP } from "../model/schema.ts";
 import { overlapNoticeAt } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
+import { sealedFor } from "../model/sealed-for.ts";
+import type { Place } from "./credentials.ts";
 import { secretAad, type SealedSecret, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -42,14 +44,14 @@ interface NewSecret {
  */
 export function rotatedSecret(
   { keys, clock }: SecretDeps,
-  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  { keyId, id, url }: Place,
   version: number,
   given?: string | null,
 ): NewSecret {
   const plain = given ?? `whsec_${randomBytes(32).toString("base64")}`;
   return {
     plain,
-    stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
+    stored: { version, sealed: keys.seal(plain, sealedFor(secretAad(keyId, id, version), url)), createdAt: clock.now() },
   };
 }
 

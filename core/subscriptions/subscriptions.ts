@@ -90,7 +90,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const fields = await checked(deps, given);
       const url = await allowed(deps, fields.url);
       const id = randomId("sub");
-      const secret = rotatedSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
+      const secret = rotatedSecret({ keys, clock }, { keyId, id, url }, 1, fields.secret);
       const made = await transact(storage, async (tx) => {
         const live = await countLive(storage, keyId, await tx.text(COUNT.key({ keyId })));
         if (live >= deps.perKey) {
@@ -176,14 +176,15 @@ function newSubscription(
   fields: SubscriptionFields,
   secret: SealedSecret,
 ): Subscription {
+  const { url } = fields;
   const at = clock.now();
   return {
-    ...{ id, keyId, url: fields.url, events: [...new Set(fields.events)] },
+    ...{ id, keyId, url, events: [...new Set(fields.events)] },
     status: fields.status ?? "active",
     ...{ createdAt: at, updatedAt: at, generation: 1, secrets: [secret] },
     ...fieldsOf(fields, retry),
-    ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
-    ...sealCredentials(keys, { keyId, id }, fields, {}),
+    ...sealHeaders(keys, { keyId, id, url }, fields.headers ?? undefined, undefined),
+    ...sealCredentials(keys, { keyId, id, url }, fields, {}),
   };
 }
 

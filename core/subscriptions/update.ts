@@ -10,11 +10,14 @@ import {
   type RetryOptions,
   type RetrySettings,
   scheduleOf,
+  type SealedSecret,
+  secretAad,
   type Subscription,
   type SubscriptionStatus,
 } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { sealCredentials, type CredentialFields } from "./credentials.ts";
+import { openFor, originOf, sealedFor } from "../model/sealed-for.ts";
+import { sealCredentials, type CredentialFields, type Place } from "./credentials.ts";
 
 /** The fields that may be set besides URL and events; `null` clears. */
 interface Options extends CredentialFields {
@@ -123,8 +126,7 @@ export function checkHeaders(given: object | null | undefined, repeated: Repeate
  */
 export function sealHeaders(
   keys: Pick<Keys, "seal">,
-  keyId: string,
-  id: string,
+  { keyId, id, url }: Place,
   given: Readonly<Record<string, string | null>> | undefined,
   kept: Subscription["headers"],
 ): Pick<Subscription, "headers"> {
@@ -133,7 +135,7 @@ export function sealHeaders(
   const headers: Record<string, string> = {};
   const errors: FieldError[] = [];
   for (const [name, value] of Object.entries(given)) {
-    const sealed = value === null ? stored.get(name.toLowerCase()) : keys.seal(value, headerAad(keyId, id, name));
+    const sealed = value === null ? stored.get(name.toLowerCase()) : keys.seal(value, sealedFor(headerAad(keyId, id, name), url));
     if (sealed === undefined) errors.push({ path: `headers.${name}`, message: "has no stored value to keep" });
     else headers[name] = sealed;
   }
@@ -143,13 +145,7 @@ export function sealHeaders(
 
 /** Returns true when the URL keeps its origin. Credentials and headers of one origin are never sent to another. */
 const staysAt = (now: Subscription, patch: SubscriptionPatch): boolean =>
-  patch.url === undefined || origin(now.url) === origin(patch.url);
-
-/** Returns scheme, host and port: for schemes other than http(s) `URL.origin` is always "null". */
-const origin = (url: string): string | undefined => {
-  const parsed = URL.parse(url);
-  return parsed ? `${parsed.protocol}//${parsed.host}` : undefined;
-};
+  patch.url === undefined || originOf(now.url) === originOf(patch.url);
 
 /**
  * Never sends a stored header value to another origin than the one it was given for: a new origin drops them all, and
@@ -164,18 +160,31 @@ function patchedHeaders(
   if (patch.headers === null) return {};
   if (patch.headers === undefined) return stays && now.headers ? { headers: now.headers } : {};
   const given = Object.entries(patch.headers).filter(([, value]) => stays || value !== null);
-  return sealHeaders(keys, now.keyId, now.id, Object.fromEntries(given), now.headers);
+  return sealHeaders(keys, { ...now, url: patch.url ?? now.url }, Object.fromEntries(given), now.headers);
+}
+
+/** Seals a signing secret for another origin: unlike what it is sent, it belongs to the subscription. */
+function movedSecret(
+  keys: Pick<Keys, "seal" | "open">,
+  { keyId, id, url: from }: Place,
+  secret: SealedSecret,
+  to: string,
+): SealedSecret {
+  const aad = secretAad(keyId, id, secret.version);
+  return { ...secret, sealed: keys.seal(openFor(keys, secret.sealed, aad, from), sealedFor(aad, to)) };
 }
 
 /** @param patch its `url` has passed the guard */
 export function patched(
-  { keys, retry }: { readonly keys: Pick<Keys, "seal">; readonly retry: RetryOptions },
+  { keys, retry }: { readonly keys: Pick<Keys, "seal" | "open">; readonly retry: RetryOptions },
   now: Subscription,
   patch: SubscriptionPatch,
   at: number,
 ): Subscription {
   const { headers: _headers, clientCertificate, oauth2, disabledReason, ...rest } = now;
-  const stored = staysAt(now, patch) ? { clientCertificate, oauth2 } : {};
+  const stays = staysAt(now, patch);
+  const stored = stays ? { clientCertificate, oauth2 } : {};
+  const url = patch.url ?? now.url;
   const status = patch.status ?? now.status;
   const kept: Record<string, unknown> = { ...rest };
   for (const name of PLAIN) if (patch[name] === null || patch[name] === false) delete kept[name];
@@ -183,10 +192,11 @@ export function patched(
   return {
     ...(kept as unknown as typeof rest),
     ...fieldsOf(patch, retry),
-    ...(patch.url !== undefined && { url: patch.url }),
+    url,
+    ...(!stays && { secrets: now.secrets.map((one) => movedSecret(keys, now, one, url)) }),
     ...(patch.events !== undefined && { events: [...new Set(patch.events)] }),
     ...patchedHeaders(keys, now, patch),
-    ...sealCredentials(keys, now, patch, stored),
+    ...sealCredentials(keys, { ...now, url }, patch, stored),
     ...(status === "disabled" && disabledReason !== undefined && { disabledReason }),
     status,
     updatedAt: at,

@@ -6,6 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createReseal } from "../../core/subscriptions/reseal.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { clientKeyAad, clientSecretAad } from "../../core/model/credentials.ts";
+import { sealedFor } from "../../core/model/sealed-for.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
@@ -265,7 +266,7 @@ describe("sealing anew", () => {
     expect(await reseal(signal)).toEqual({ sealed: 0, unreadable: ["sub_lost"] });
     const alone = sealer(2);
     const { secrets } = JSON.parse(store.rows.get(SUBSCRIPTION.key({ keyId: "k", id: "sub_old" })) as string);
-    expect(alone.open(secrets[0].sealed, secretAad("k", "sub_old", 1))).toBe("whsec_x");
+    expect(alone.open(secrets[0].sealed, sealedFor(secretAad("k", "sub_old", 1), WHOLE.url))).toBe("whsec_x");
   });
 
   it("seals credentials too", async () => {
@@ -278,14 +279,14 @@ describe("sealing anew", () => {
       ...WHOLE,
       secrets: [{ version: 1, sealed: before.seal("whsec_x", secretAad("k", "sub_1", 1)), createdAt: 0 }],
       clientCertificate: { cert: "PEM", sealedKey: before.seal("a key", clientKeyAad("k", "sub_1")) },
-      oauth2: { clientId: "me", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
+      oauth2: { clientId: "me", tokenUrl: "https://login.example.com/", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
     };
     store.rows.set(place, JSON.stringify(record));
     expect(await createReseal(store as never, keys)(new AbortController().signal)).toMatchObject({ sealed: 1 });
     const { clientCertificate, oauth2 } = JSON.parse(store.rows.get(place) as string);
     const alone = makeKeys({ master: key(2), signing: key(9), publishToken: "t" });
-    expect(alone.open(clientCertificate.sealedKey, clientKeyAad("k", "sub_1"))).toBe("a key");
-    expect(alone.open(oauth2.sealedSecret, clientSecretAad("k", "sub_1"))).toBe("a secret");
+    expect(alone.open(clientCertificate.sealedKey, sealedFor(clientKeyAad("k", "sub_1"), WHOLE.url))).toBe("a key");
+    expect(alone.open(oauth2.sealedSecret, sealedFor(clientSecretAad("k", "sub_1"), WHOLE.url, oauth2.tokenUrl))).toBe("a secret");
     expect([clientCertificate.cert, oauth2.clientId]).toEqual(["PEM", "me"]);
   });
 

@@ -5,6 +5,8 @@ import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
+import { sealedFor } from "../../core/model/sealed-for.ts";
+import { Signer } from "../../core/signing/signer.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
@@ -277,13 +279,38 @@ const created = async (subscriptions: Subscriptions): Promise<string> =>
   (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription.id;
 
 describe("a subscription", () => {
+  it("opens nothing that is sealed once another URL stands in its record; what 0.1.0 sealed still opens", async () => {
+    const { subscriptions, read } = desk();
+    const oauth2 = { tokenUrl: "https://login.example.com/t", clientId: "me", clientSecret: "hush" };
+    const made = await subscriptions.create("key_1", { ...FIELDS, headers: { "X-Key": "v" }, oauth2 }, ACTOR);
+    const sub = read(made.subscription.id);
+    const event = { eventId: "evt_1", type: "a", body: Buffer.from("{}"), attempt: 1, cycle: 0 };
+    const clock = testClock();
+    const signed = (one: typeof sub) => new Signer({ keys, clock }).sign(one, event as never, clock.now());
+    expect(signed(sub)["x-key"]).toBe("v");
+    expect(signed({ ...sub, url: new URL("/other", sub.url).href })["x-key"]).toBe("v");
+    const moved = { ...sub, url: "https://evil.example.org/" };
+    expect(() => signed(moved)).toThrow();
+    for (const only of [{ headers: sub.headers }, { oauth2: sub.oauth2 }])
+      expect(() => signed({ ...moved, headers: undefined, oauth2: undefined, secrets: [], ...only } as never)).toThrow();
+    const token = { ...sub, oauth2: { ...sub.oauth2, tokenUrl: "https://evil.example.org/t" } };
+    expect(() => new Signer({ keys, clock }).credentials(token as never)).toThrow();
+    const { id } = sub;
+    const old = [{ version: 1, sealed: keys.seal(made.secret, secretAad("key_1", id, 1)), createdAt: 0 }];
+    expect(signed({ ...sub, secrets: old })["x-key"]).toBe("v");
+    await subscriptions.update("key_1", id, { url: "https://elsewhere.example.net/" }, ACTOR);
+    expect(signed(read(id))["webhook-signature"]).toMatch(/^v1,/);
+  });
+
   it("has a secret that only its own place opens", async () => {
     const { subscriptions, read } = desk();
     const made = await subscriptions.create("key_1", FIELDS, ACTOR);
     const [stored] = read(made.subscription.id).secrets;
-    const aad = secretAad("key_1", made.subscription.id, 1);
+    const aad = sealedFor(secretAad("key_1", made.subscription.id, 1), FIELDS.url);
     expect(keys.open(stored?.sealed ?? "", aad)).toBe(made.secret);
-    expect(() => keys.open(stored?.sealed ?? "", secretAad("key_2", made.subscription.id, 1))).toThrow();
+    const others = [secretAad("key_2", made.subscription.id, 1), secretAad("key_1", made.subscription.id, 2)];
+    for (const other of others.map((one) => sealedFor(one, FIELDS.url)))
+      expect(() => keys.open(stored?.sealed ?? "", other)).toThrow();
     expect(Buffer.from(made.secret.slice("whsec_".length), "base64")).toHaveLength(32);
   });
 
@@ -463,7 +490,7 @@ describe("a subscription", () => {
     expect([won.length, lost.length]).toEqual([1, 1]);
     expect(lost[0]?.reason).toMatchObject({ code: "CONFLICT" });
     const [newest] = read(id).secrets;
-    expect(keys.open(newest?.sealed ?? "", secretAad("key_1", id, 2))).toBe(won[0]?.value.secret);
+    expect(keys.open(newest?.sealed ?? "", sealedFor(secretAad("key_1", id, 2), FIELDS.url))).toBe(won[0]?.value.secret);
   });
 
   it("rotates although another field changes meanwhile", async () => {
