@@ -59,7 +59,8 @@ function exposed({ server, guard, portal }: Plan): ConfigProblem[] {
   ];
   if (host === "::1" || isLoopbackHost(host)) return found;
   if (tls === undefined && trustedProxies.length === 0) {
-    const message = "is reached beyond this machine without TLS, so that others can read tokens: set server.tls, or have a proxy";
+    const message =
+      "is reached beyond this machine without TLS, so that others can read tokens: set server.tls, or have a proxy";
     found.push({ path: "server.host", message: `${message} end HTTPS in front and name it in server.trustedProxies` });
   }
   if (portal !== false && portal.url === undefined && (portal.name !== "Relay" || portal.logo !== undefined)) {

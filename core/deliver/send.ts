@@ -19,6 +19,8 @@ interface Sign {
   hidden(sub: Subscription): readonly string[];
   /** Returns what the subscription proves itself with, in clear. */
   credentials(sub: Subscription): Credentials | undefined;
+  /** Returns the URL in clear. */
+  url(sub: Subscription): string;
 }
 
 type TurnOf = Pick<Attempt, "cycle" | "number">;
@@ -64,7 +66,8 @@ export function createSend(deps: {
     const { id: eventId, type, ordinal, keyId, traceparent } = event;
     const headers = signer.sign(sub, { eventId, type, body, attempt: number, cycle, traceparent }, startedAt);
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
-    const { id: subscriptionId, url } = sub;
+    const { id: subscriptionId } = sub;
+    const url = signer.url(sub);
     const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
     const credentials = signer.credentials(sub);
     const request = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };

@@ -3,6 +3,7 @@ import { damageOf, verified, withChecksum } from "../lib/checksum.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
 import type { Filter, FilterPath } from "./filter.ts";
 import type { Codec } from "./kind.ts";
+import type { StoredUrl } from "./sealed-for.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
@@ -88,10 +89,9 @@ export interface SealedSecret {
   readonly expiresAt?: number;
 }
 
-export interface Subscription {
+export interface Subscription extends StoredUrl {
   readonly id: string;
   readonly keyId: string;
-  readonly url: string;
   /** Event names and patterns, each once. */
   readonly events: readonly string[];
   /** Absent: it gets every event that its names match. */

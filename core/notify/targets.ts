@@ -4,6 +4,7 @@
  */
 import type { Actor } from "../model/audit.ts";
 import { OPERATOR_KEY } from "../model/names.ts";
+import { maskedUrl } from "../model/sealed-for.ts";
 import { Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -24,7 +25,7 @@ interface OperatorSubscriptions {
   update(
     keyId: string,
     id: string,
-    patch: Pick<Subscription, "events" | "status"> & { readonly transform: string | null },
+    patch: Pick<Subscription, "events" | "status"> & { readonly transform: string | null; readonly url?: string },
     actor: Actor,
   ): Promise<unknown>;
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
@@ -101,12 +102,15 @@ export class NotifyTargets {
       await subscriptions.create(OPERATOR_KEY, { url, events, transform, description: FROM_CONFIG }, RELAY);
       return;
     }
-    const same = found.transform === transform && found.events.join(" ") === [...new Set(events)].join(" ");
+    // Version 0.1.0 stored it in clear.
+    const sealed = found.sealedUrl !== undefined;
+    const same = sealed && found.transform === transform && found.events.join(" ") === [...new Set(events)].join(" ");
     // One that the relay has disabled gets another chance at each start; what a person has disabled stays so.
     const revived = found.disabledReason !== undefined;
     if (same && !revived) return;
     const status = revived ? ("active" as const) : found.status;
-    await subscriptions.update(OPERATOR_KEY, found.id, { events, transform: transform ?? null, status }, RELAY);
+    const patch = { events, transform: transform ?? null, status, ...(!sealed && { url }) };
+    await subscriptions.update(OPERATOR_KEY, found.id, patch, RELAY);
   }
 
   async #remove({ id }: Subscription): Promise<void> {
@@ -118,7 +122,7 @@ export class NotifyTargets {
 }
 
 const isAt = ({ url }: Subscription, target: NotifyTarget): boolean =>
-  url === target.url || url === URL.parse(target.url)?.href;
+  [target.url, URL.parse(target.url)?.href ?? ""].some((one) => url === one || url === maskedUrl(one));
 
 const wordsOf = (error: unknown): string => {
   if (!(error instanceof Problem)) return String(error);

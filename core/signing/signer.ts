@@ -5,7 +5,7 @@ import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/attempt.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
-import { openFor } from "../model/sealed-for.ts";
+import { clearUrl, openFor } from "../model/sealed-for.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -27,6 +27,7 @@ const HELD = 10_000;
 
 interface Opened {
   readonly sub: Subscription;
+  readonly url: string;
   readonly keys: ReadonlyMap<number, SigningKey>;
   /** Nothing for a subscription without an overlap. */
   readonly ends: Ends | undefined;
@@ -91,6 +92,11 @@ export class Signer {
     return sub.clientCertificate === undefined && sub.oauth2 === undefined ? undefined : this.#open(sub).credentials;
   }
 
+  /** Returns the URL in clear. @throws Error as `sign` */
+  url(sub: Subscription): string {
+    return sub.sealedUrl === undefined ? sub.url : this.#open(sub).url;
+  }
+
   #open(sub: Subscription): Opened {
     const known = this.#held.get(sub.id);
     // The subscription cache returns one object per version of a record, so identity shows whether it changed.
@@ -111,8 +117,10 @@ export class Signer {
     const extra = sub.headers && this.#openHeaders(sub, sub.headers);
     const credentials = this.#openCredentials(sub);
     const clientSecret = credentials?.oauth2?.clientSecret;
+    const url = clearUrl(this.#keys, sub);
     const made: Opened = {
       sub,
+      url,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
       ends: this.#overlaps.endsOf(sub, known?.ends),
       extra,
@@ -120,6 +128,7 @@ export class Signer {
         ...Object.values(extra ?? {}),
         ...secrets.flatMap(({ plain }) => spellings(plain)),
         ...(clientSecret === undefined ? [] : [clientSecret]),
+        ...(sub.sealedUrl === undefined ? [] : [url]),
       ],
       credentials,
     };

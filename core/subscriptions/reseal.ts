@@ -1,7 +1,7 @@
 /** Seals secrets, header values and credentials with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
 import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
-import { openFor, sealedFor } from "../model/sealed-for.ts";
+import { openFor, sealedFor, urlAad } from "../model/sealed-for.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -61,9 +61,11 @@ export function createReseal(
     ]);
     const sealedKey = clientCertificate && again(clientCertificate.sealedKey, clientKeyAad(keyId, id), url);
     const sealedSecret = oauth2 && again(oauth2.sealedSecret, clientSecretAad(keyId, id), url, oauth2.tokenUrl);
+    const sealedUrl = sub.sealedUrl && again(sub.sealedUrl, urlAad(sub), url);
     if (!changed) return undefined;
     return {
       ...sub,
+      ...(sealedUrl !== undefined && { sealedUrl }),
       secrets,
       ...(headers && { headers: Object.fromEntries(values) as Record<string, string> }),
       ...(clientCertificate && sealedKey && { clientCertificate: { ...clientCertificate, sealedKey } }),

@@ -51,7 +51,11 @@ export function rotatedSecret(
   const plain = given ?? `whsec_${randomBytes(32).toString("base64")}`;
   return {
     plain,
-    stored: { version, sealed: keys.seal(plain, sealedFor(secretAad(keyId, id, version), url)), createdAt: clock.now() },
+    stored: {
+      version,
+      sealed: keys.seal(plain, sealedFor(secretAad(keyId, id, version), url)),
+      createdAt: clock.now(),
+    },
   };
 }
 

@@ -6,6 +6,7 @@ import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { subscriptionDisabled, type Notice } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
+import { storedUrl } from "../model/sealed-for.ts";
 import type { DisabledReason, RetryOptions, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
@@ -179,7 +180,8 @@ function newSubscription(
   const { url } = fields;
   const at = clock.now();
   return {
-    ...{ id, keyId, url, events: [...new Set(fields.events)] },
+    ...{ id, keyId, events: [...new Set(fields.events)] },
+    ...storedUrl(keys, { keyId, id }, url),
     status: fields.status ?? "active",
     ...{ createdAt: at, updatedAt: at, generation: 1, secrets: [secret] },
     ...fieldsOf(fields, retry),

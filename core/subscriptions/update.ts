@@ -16,7 +16,7 @@ import {
   type SubscriptionStatus,
 } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { openFor, originOf, sealedFor } from "../model/sealed-for.ts";
+import { openFor, originOf, sealedFor, storedUrl } from "../model/sealed-for.ts";
 import { sealCredentials, type CredentialFields, type Place } from "./credentials.ts";
 
 /** The fields that may be set besides URL and events; `null` clears. */
@@ -135,7 +135,8 @@ export function sealHeaders(
   const headers: Record<string, string> = {};
   const errors: FieldError[] = [];
   for (const [name, value] of Object.entries(given)) {
-    const sealed = value === null ? stored.get(name.toLowerCase()) : keys.seal(value, sealedFor(headerAad(keyId, id, name), url));
+    const sealed =
+      value === null ? stored.get(name.toLowerCase()) : keys.seal(value, sealedFor(headerAad(keyId, id, name), url));
     if (sealed === undefined) errors.push({ path: `headers.${name}`, message: "has no stored value to keep" });
     else headers[name] = sealed;
   }
@@ -192,7 +193,7 @@ export function patched(
   return {
     ...(kept as unknown as typeof rest),
     ...fieldsOf(patch, retry),
-    url,
+    ...(patch.url !== undefined && storedUrl(keys, now, patch.url)),
     ...(!stays && { secrets: now.secrets.map((one) => movedSecret(keys, now, one, url)) }),
     ...(patch.events !== undefined && { events: [...new Set(patch.events)] }),
     ...patchedHeaders(keys, now, patch),

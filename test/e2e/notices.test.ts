@@ -170,6 +170,12 @@ describe("an operator's URL", () => {
       await using relay = await startRelay(told(customer, { transports: [https(), mail], notify }), folder);
       const [target] = await ready(relay);
       expect(target?.url).toBe("mail://ops/alice@example.com");
+      const reader = await relay.token({ access: "read" });
+      for (const path of [`${OPERATOR}/webhooks`, `${OPERATOR}/webhooks/${target?.id}`]) {
+        const { status, text } = await relay.call("GET", path, { token: reader });
+        expect([status, text]).toEqual([200, expect.stringMatching(/"url":"mail:\/\/ops\/sealed-[0-9a-f]{16}"/)]);
+        expect(text).not.toContain("alice");
+      }
       const { id } = await relay.subscribe(customer.url(), EVENTS);
       await publish(relay);
       const readyz = async () => (await relay.call("GET", "/readyz", { token: null })).text;

@@ -279,14 +279,20 @@ describe("sealing anew", () => {
       ...WHOLE,
       secrets: [{ version: 1, sealed: before.seal("whsec_x", secretAad("k", "sub_1", 1)), createdAt: 0 }],
       clientCertificate: { cert: "PEM", sealedKey: before.seal("a key", clientKeyAad("k", "sub_1")) },
-      oauth2: { clientId: "me", tokenUrl: "https://login.example.com/", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
+      oauth2: {
+        clientId: "me",
+        tokenUrl: "https://login.example.com/",
+        sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")),
+      },
     };
     store.rows.set(place, JSON.stringify(record));
     expect(await createReseal(store as never, keys)(new AbortController().signal)).toMatchObject({ sealed: 1 });
     const { clientCertificate, oauth2 } = JSON.parse(store.rows.get(place) as string);
     const alone = makeKeys({ master: key(2), signing: key(9), publishToken: "t" });
     expect(alone.open(clientCertificate.sealedKey, sealedFor(clientKeyAad("k", "sub_1"), WHOLE.url))).toBe("a key");
-    expect(alone.open(oauth2.sealedSecret, sealedFor(clientSecretAad("k", "sub_1"), WHOLE.url, oauth2.tokenUrl))).toBe("a secret");
+    expect(alone.open(oauth2.sealedSecret, sealedFor(clientSecretAad("k", "sub_1"), WHOLE.url, oauth2.tokenUrl))).toBe(
+      "a secret",
+    );
     expect([clientCertificate.cert, oauth2.clientId]).toEqual(["PEM", "me"]);
   });
 

@@ -370,9 +370,7 @@ describe("a login", () => {
       await new Promise(setImmediate);
     }
     await Promise.all(asked);
-    expect(order.slice(2, 12).join(" ")).toBe(
-      "known known known greedy known known known modest greedy greedy",
-    );
+    expect(order.slice(2, 12).join(" ")).toBe("known known known greedy known known known modest greedy greedy");
   });
 
   it.each<[string, unknown, Record<string, string>, string]>([

@@ -5,7 +5,7 @@ import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
-import { sealedFor } from "../../core/model/sealed-for.ts";
+import { maskedUrl, sealedFor } from "../../core/model/sealed-for.ts";
 import { Signer } from "../../core/signing/signer.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -279,6 +279,22 @@ const created = async (subscriptions: Subscriptions): Promise<string> =>
   (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription.id;
 
 describe("a subscription", () => {
+  it("of the operator's key is stored without its URL in clear, which may be the secret of a chat", async () => {
+    const { subscriptions, store } = desk();
+    const chat = (path: string) => ({ ...FIELDS, url: `https://hooks.chat.example/services/${path}` });
+    const { id } = (await subscriptions.create("relay:operator", chat("T0/first"), ACTOR)).subscription;
+    const place = SUBSCRIPTION.key({ keyId: "relay:operator", id });
+    const stored = () => SUBSCRIPTION.orThrow(store.rows.get(place) ?? "", place);
+    const clear = () => new Signer({ keys, clock: testClock() }).url(stored());
+    expect([stored().url, clear()]).toEqual([maskedUrl(chat("T0/first").url), chat("T0/first").url]);
+    await subscriptions.update("relay:operator", id, { description: "x" }, ACTOR);
+    expect(clear()).toBe(chat("T0/first").url);
+    await subscriptions.update("relay:operator", id, { url: chat("T0/second").url }, ACTOR);
+    expect([stored().url, clear()]).toEqual([maskedUrl(chat("T0/second").url), chat("T0/second").url]);
+    expect([...store.rows.values()].join(" ")).not.toMatch(/T0\/(?:first|second)/);
+    expect(() => new Signer({ keys, clock: testClock() }).url({ ...stored(), url: "https://evil.example/" })).toThrow();
+  });
+
   it("opens nothing that is sealed once another URL stands in its record; what 0.1.0 sealed still opens", async () => {
     const { subscriptions, read } = desk();
     const oauth2 = { tokenUrl: "https://login.example.com/t", clientId: "me", clientSecret: "hush" };
@@ -292,7 +308,9 @@ describe("a subscription", () => {
     const moved = { ...sub, url: "https://evil.example.org/" };
     expect(() => signed(moved)).toThrow();
     for (const only of [{ headers: sub.headers }, { oauth2: sub.oauth2 }])
-      expect(() => signed({ ...moved, headers: undefined, oauth2: undefined, secrets: [], ...only } as never)).toThrow();
+      expect(() =>
+        signed({ ...moved, headers: undefined, oauth2: undefined, secrets: [], ...only } as never),
+      ).toThrow();
     const token = { ...sub, oauth2: { ...sub.oauth2, tokenUrl: "https://evil.example.org/t" } };
     expect(() => new Signer({ keys, clock }).credentials(token as never)).toThrow();
     const { id } = sub;
@@ -490,7 +508,9 @@ describe("a subscription", () => {
     expect([won.length, lost.length]).toEqual([1, 1]);
     expect(lost[0]?.reason).toMatchObject({ code: "CONFLICT" });
     const [newest] = read(id).secrets;
-    expect(keys.open(newest?.sealed ?? "", sealedFor(secretAad("key_1", id, 2), FIELDS.url))).toBe(won[0]?.value.secret);
+    expect(keys.open(newest?.sealed ?? "", sealedFor(secretAad("key_1", id, 2), FIELDS.url))).toBe(
+      won[0]?.value.secret,
+    );
   });
 
   it("rotates although another field changes meanwhile", async () => {

@@ -63,7 +63,10 @@ export function stationsBefore(
     else if (route.identify) Object.assign(exchange, await route.identify(call));
     const { principal, counted, access } = exchange;
     if (row !== undefined && row !== false) {
-      const verdict = await limits.check(row, principal ? countedOf(operation, principal) : (counted ?? addressGroup(call.address)));
+      const verdict = await limits.check(
+        row,
+        principal ? countedOf(operation, principal) : (counted ?? addressGroup(call.address)),
+      );
       exchange.verdict = verdict;
       exchange.limitHeaders = verdict?.headers;
       if (verdict?.code) throw overLimit(verdict);
@@ -81,7 +84,10 @@ export function stationsBefore(
 const PAGES = 10;
 
 /** Names whom the limits count. Whoever manages a key makes links to its portal at will, so they count together too. */
-function countedOf(operation: AnyOperation | undefined, { sub, keys, portal }: Principal): string | (string | Caller)[] {
+function countedOf(
+  operation: AnyOperation | undefined,
+  { sub, keys, portal }: Principal,
+): string | (string | Caller)[] {
   if (portal === undefined || operation === undefined) return sub;
   const factor = neededAccess(operation) === "read" ? PAGES : 1;
   return [sub, { principal: `portal links of ${String(keys)}`, factor, shared: true }];

@@ -6,7 +6,7 @@ import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { deliveryStatuses, note, time } from "./fields.ts";
 import { listedFields } from "./subscription-schema.ts";
-import { listedView } from "./subscriptions.ts";
+import { listedView, seenBy } from "./subscriptions.ts";
 
 const operation = operationsOf("Figures");
 
@@ -66,16 +66,21 @@ export const keyStats = z
   })
   .meta({ id: "KeyStats" });
 
-export const statsOperations = ({ figures }: ResourceDeps): readonly AnyOperation[] => [
+export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOperation[] => [
   operation("GET /api-keys/{keyId}/stats", {
     summary: "Figures of a key for charts, and how its subscriptions are",
     portal: true,
     query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
     reply: { status: 200, data: keyStats },
-    async handle({ keyId, query }) {
+    async handle({ keyId, query, principal }) {
       const { subscriptions, left, ...rest } = await figures.stats(keyId, query.range, query.subscriptionId);
+      const seen = (one: SubscriptionStats) => ({
+        ...one,
+        subscription: seenBy(principal, { keys }, one.subscription),
+      });
+      const glances = subscriptions.map((one) => glanceView(seen(one)));
       const subscriptionsLeft = left > 0 ? left : undefined;
-      return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView), subscriptionsLeft } };
+      return { data: { ...chartView(rest), subscriptions: glances, subscriptionsLeft } };
     },
   }),
 ];

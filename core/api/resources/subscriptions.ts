@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
 import { noSuch, Problem } from "../../model/problem.ts";
+import { clearUrl } from "../../model/sealed-for.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import { isOutline, refuseOutline } from "../../records/subscription-record.ts";
@@ -33,7 +34,18 @@ export const subscriptionOperations = (deps: ResourceDeps): readonly AnyOperatio
   rotate(deps),
 ];
 
-const create = ({ subscriptionCache, subscriptions, clock, schemes }: ResourceDeps) =>
+/** Returns a subscription with the URL that the caller may see: one that is sealed is for those who may manage. */
+export function seenBy({ access }: Principal, { keys }: Pick<ResourceDeps, "keys">, sub: Subscription): Subscription {
+  if (sub.sealedUrl === undefined || access === "read") return sub;
+  try {
+    return { ...sub, url: clearUrl(keys, sub) };
+  } catch {
+    // No key opens it: its attempts say so, and the list still stands.
+    return sub;
+  }
+}
+
+const create = ({ subscriptionCache, subscriptions, clock, schemes, keys }: ResourceDeps) =>
   operation(`POST ${WEBHOOKS}`, {
     summary: "Create a subscription",
     portal: true,
@@ -49,34 +61,38 @@ const create = ({ subscriptionCache, subscriptions, clock, schemes }: ResourceDe
       const warnings = [...sameUrl(subscription, others), ...certificateEnded(subscription, clock.now())];
       // A secret that the caller gave is known there: it is not sent over the wire, and into a log behind it, again.
       const shown = typeof body.secret === "string" ? undefined : secret;
-      return { data: createdView(subscription, shown), warnings, headers: { Location: location } };
+      return {
+        data: createdView(seenBy(principal, { keys }, subscription), shown),
+        warnings,
+        headers: { Location: location },
+      };
     },
   });
 
-const list = ({ subscriptionCache }: ResourceDeps) =>
+const list = ({ subscriptionCache, keys }: ResourceDeps) =>
   operation(`GET ${WEBHOOKS}`, {
     summary: "List the subscriptions of a key",
     portal: true,
     reply: { status: 200, data: z.array(listedSubscription) },
-    async handle({ keyId }) {
+    async handle({ keyId, principal }) {
       const all = [...(await subscriptionCache.of(keyId))];
       all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
-      return { data: all.map(listedView) };
+      return { data: all.map((sub) => listedView(seenBy(principal, { keys }, sub))) };
     },
   });
 
-const show = ({ subscriptionCache }: ResourceDeps) =>
+const show = ({ subscriptionCache, keys }: ResourceDeps) =>
   operation(`GET ${WEBHOOK}`, {
     summary: "Show a subscription",
     portal: true,
     reply: { status: 200, data: shownSubscription },
-    async handle({ keyId, subscriptionId }) {
-      const found = await findSubscription(subscriptionCache, keyId, subscriptionId);
+    async handle({ keyId, subscriptionId, principal }) {
+      const found = seenBy(principal, { keys }, await findSubscription(subscriptionCache, keyId, subscriptionId));
       return { data: { ...basics(found), ...createdAt(found), ...updatedAt(found), ...optional(found) } };
     },
   });
 
-const update = ({ subscriptions, clock, schemes }: ResourceDeps) =>
+const update = ({ subscriptions, clock, schemes, keys }: ResourceDeps) =>
   operation(`PATCH ${WEBHOOK}`, {
     summary: "Update a subscription; what is left out stays as it is",
     portal: true,
@@ -85,7 +101,7 @@ const update = ({ subscriptions, clock, schemes }: ResourceDeps) =>
     problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
     async handle({ keyId, subscriptionId, body, actor, principal }) {
       checkScheme(principal, body.url);
-      const updated = await subscriptions.update(keyId, subscriptionId, body, actor);
+      const updated = seenBy(principal, { keys }, await subscriptions.update(keyId, subscriptionId, body, actor));
       const warnings = certificateEnded(updated, clock.now());
       return { data: { ...basics(updated), ...updatedAt(updated), ...optional(updated) }, warnings };
     },
@@ -100,7 +116,7 @@ const remove = ({ subscriptions }: ResourceDeps) =>
     handle: ({ keyId, subscriptionId, actor }) => subscriptions.remove(keyId, subscriptionId, actor),
   });
 
-const rotate = ({ subscriptions }: ResourceDeps) =>
+const rotate = ({ subscriptions, keys }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/rotate-secret`, {
     summary: "Give a subscription a new secret; asks for a fresh second factor",
     body: rotateBody,
@@ -108,12 +124,13 @@ const rotate = ({ subscriptions }: ResourceDeps) =>
     stepUp: "secret.rotated",
     reply: { status: 200, data: rotatedSubscription },
     problems: ["STEP_UP_REQUIRED", "CONFLICT"],
-    async handle({ keyId, subscriptionId, body, actor }) {
+    async handle({ keyId, subscriptionId, body, actor, principal }) {
       const overlapMs = body.overlapSeconds * 1_000;
       const { subscription, secret } = await subscriptions.rotate(keyId, subscriptionId, overlapMs, actor);
       const previous = subscription.secrets[1]?.expiresAt;
       const previousSecretExpiresAt = previous === undefined ? null : isoTime(previous);
-      return { data: { ...basics(subscription), secret, ...updatedAt(subscription), previousSecretExpiresAt } };
+      const seen = seenBy(principal, { keys }, subscription);
+      return { data: { ...basics(seen), secret, ...updatedAt(subscription), previousSecretExpiresAt } };
     },
   });
 
