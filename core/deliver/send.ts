@@ -19,7 +19,7 @@ interface Sign {
   hidden(sub: Subscription): readonly string[];
   /** Returns what the subscription proves itself with, in clear. */
   credentials(sub: Subscription): Credentials | undefined;
-  /** Returns the URL in clear. */
+  /** Returns a URL that is sealed in clear. */
   url(sub: Subscription): string;
 }
 
@@ -67,7 +67,7 @@ export function createSend(deps: {
     const headers = signer.sign(sub, { eventId, type, body, attempt: number, cycle, traceparent }, startedAt);
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
     const { id: subscriptionId } = sub;
-    const url = signer.url(sub);
+    const url = sub.sealedUrl === undefined ? sub.url : signer.url(sub);
     const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
     const credentials = signer.credentials(sub);
     const request = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };

@@ -94,7 +94,7 @@ export class Signer {
 
   /** Returns the URL in clear. @throws Error as `sign` */
   url(sub: Subscription): string {
-    return sub.sealedUrl === undefined ? sub.url : this.#open(sub).url;
+    return this.#open(sub).url;
   }
 
   #open(sub: Subscription): Opened {

@@ -25,19 +25,19 @@ interface Resealed {
 /** Goes over all subscriptions once. Skips what the current key sealed, so it may be repeated. */
 type Reseal = (signal: AbortSignal) => Promise<Resealed>;
 
+function isCurrent(keys: Resealing, sealed: string, aad: string): boolean {
+  try {
+    return keys.isCurrent(sealed, aad);
+  } catch {
+    return false;
+  }
+}
+
 export function createReseal(
   storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">,
   keys: Resealing,
 ): Reseal {
   const { revise } = createRevising(storage);
-  const isCurrent = (sealed: string, bound: string): boolean => {
-    try {
-      return keys.isCurrent(sealed, bound);
-    } catch {
-      return false;
-    }
-  };
-
   /**
    * Returns the subscription with its texts sealed again; `undefined`: nothing to do. @throws Error when a text cannot
    * be opened
@@ -46,7 +46,7 @@ export function createReseal(
     let changed = false;
     const again = (sealed: string, aad: string, ...urls: readonly string[]): string => {
       const bound = sealedFor(aad, ...urls);
-      if ([bound, aad].some((one) => isCurrent(sealed, one))) return sealed;
+      if ([bound, aad].some((one) => isCurrent(keys, sealed, one))) return sealed;
       changed = true;
       return keys.seal(openFor(keys, sealed, aad, ...urls), bound);
     };

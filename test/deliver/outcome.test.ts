@@ -202,7 +202,7 @@ describe("what a transport says of a failed attempt", () => {
     const detail = `no login with ${"s".repeat(600)} ${"x".repeat(600)}`;
     const send = createSend({
       transportOf: () => ({ schemes: [], dispose: async () => {}, send: async () => ({ kind, error: "tls", detail }) }),
-      signer: { sign: () => ({}), hidden: () => [], credentials: () => undefined },
+      signer: { sign: () => ({}), hidden: () => [], credentials: () => undefined, url: ({ url }) => url },
       clock: testClock(),
       timeoutMs: 1_000,
       hide: (text) => text.replaceAll(/s{600}/g, "[masked]"),

@@ -44,7 +44,7 @@ class Line {
   }
 }
 
-export type Turns = <T>(asker: Asker, work: () => Promise<T>) => Promise<T>;
+type Turns = <T>(asker: Asker, work: () => Promise<T>) => Promise<T>;
 
 /** Returns what runs works, few at once. It rejects with Problem PROVIDER_BACKPRESSURE where too many wait. */
 export function createTurns(): Turns {
