@@ -180,8 +180,7 @@ function newSubscription(
   const { url } = fields;
   const at = clock.now();
   return {
-    ...{ id, keyId, events: [...new Set(fields.events)] },
-    ...storedUrl(keys, { keyId, id }, url),
+    ...{ id, keyId, ...storedUrl(keys, { keyId, id }, url), events: [...new Set(fields.events)] },
     status: fields.status ?? "active",
     ...{ createdAt: at, updatedAt: at, generation: 1, secrets: [secret] },
     ...fieldsOf(fields, retry),
