@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import { createServer as createSocketServer, Server as SocketServer, type AddressInfo, type Socket } from "node:net";
 import { DEFAULT_CIPHERS } from "node:tls";
+import { reasonOf } from "../lib/reason.ts";
 import { StartError } from "../model/errors.ts";
 import { within } from "../lib/within.ts";
 import type { Clock } from "../ports/clock.ts";
