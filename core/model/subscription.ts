@@ -3,7 +3,7 @@ import { damageOf, verified, withChecksum } from "../lib/checksum.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
 import type { Filter, FilterPath } from "./filter.ts";
 import type { Codec } from "./kind.ts";
-import type { StoredUrl } from "./sealed-for.ts";
+import type { StoredUrl } from "./credentials.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";

@@ -4,7 +4,7 @@
  */
 import type { Actor } from "../model/audit.ts";
 import { OPERATOR_KEY } from "../model/names.ts";
-import { maskedUrl } from "../model/sealed-for.ts";
+import { maskedUrl } from "../model/credentials.ts";
 import { Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";

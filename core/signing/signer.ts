@@ -5,7 +5,7 @@ import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/attempt.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
-import { clearUrl, openFor } from "../model/sealed-for.ts";
+import { clearUrl, openFor } from "../model/credentials.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";

@@ -8,7 +8,7 @@ import {
   keyPairProblem,
   type Oauth2,
 } from "../model/credentials.ts";
-import { sealedFor } from "../model/sealed-for.ts";
+import { sealedFor } from "../model/credentials.ts";
 import { invalidFields } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { OVERLAP } from "../model/schema.ts";
 import { overlapNoticeAt } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
-import { sealedFor } from "../model/sealed-for.ts";
+import { sealedFor } from "../model/credentials.ts";
 import type { Place } from "./credentials.ts";
 import { secretAad, type SealedSecret, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -6,7 +6,7 @@ import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { subscriptionDisabled, type Notice } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
-import { storedUrl } from "../model/sealed-for.ts";
+import { storedUrl } from "../model/credentials.ts";
 import type { DisabledReason, RetryOptions, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";

@@ -16,7 +16,7 @@ import {
   type SubscriptionStatus,
 } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { openFor, originOf, sealedFor, storedUrl } from "../model/sealed-for.ts";
+import { openFor, originOf, sealedFor, storedUrl } from "../model/credentials.ts";
 import { sealCredentials, type CredentialFields, type Place } from "./credentials.ts";
 
 /** The fields that may be set besides URL and events; `null` clears. */

@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createReseal } from "../../core/subscriptions/reseal.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import { clientKeyAad, clientSecretAad } from "../../core/model/credentials.ts";
-import { sealedFor } from "../../core/model/sealed-for.ts";
+import { sealedFor } from "../../core/model/credentials.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { verifyHex } from "../../core/signing/verify.ts";

@@ -7,7 +7,7 @@ import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { Signer } from "../../core/signing/signer.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
-import { sealedFor } from "../../core/model/sealed-for.ts";
+import { sealedFor } from "../../core/model/credentials.ts";
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
 import { testClock } from "../support/clock.ts";
 

@@ -5,7 +5,7 @@ import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
-import { maskedUrl, sealedFor } from "../../core/model/sealed-for.ts";
+import { maskedUrl, sealedFor } from "../../core/model/credentials.ts";
 import { Signer } from "../../core/signing/signer.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
 import { noSuch, Problem } from "../../model/problem.ts";
-import { clearUrl } from "../../model/sealed-for.ts";
+import { clearUrl } from "../../model/credentials.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import { isOutline, refuseOutline } from "../../records/subscription-record.ts";
