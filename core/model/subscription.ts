@@ -1,9 +1,8 @@
 /** A subscription: a URL, event names, a status and a secret, owned by one API key. */
 import { damageOf, verified, withChecksum } from "../lib/checksum.ts";
-import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
+import type { StoredClientCertificate, StoredOauth2, StoredUrl } from "./credentials.ts";
 import type { Filter, FilterPath } from "./filter.ts";
 import type { Codec } from "./kind.ts";
-import type { StoredUrl } from "./credentials.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";

@@ -1,11 +1,10 @@
 /** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
 import { setNewest } from "../lib/bounded-map.ts";
-import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
+import { clearUrl, clientKeyAad, clientSecretAad, type Credentials, openFor } from "../model/credentials.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/attempt.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
-import { clearUrl, openFor } from "../model/credentials.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";

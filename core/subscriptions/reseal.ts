@@ -1,7 +1,6 @@
 /** Seals secrets, header values and credentials with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
-import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
-import { openFor, sealedFor, urlAad } from "../model/credentials.ts";
+import { clientKeyAad, clientSecretAad, openFor, sealedFor, urlAad } from "../model/credentials.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
