@@ -127,6 +127,7 @@ const Request = ({ event, data, attempt, sub }: SentProps) => {
     ["host", url?.host ?? "(of the subscription’s URL)"],
     ...own,
     ["Content-Type", "application/json"],
+    ...(own.some(([name]) => name === "accept") ? [] : [["Accept", "*/*"] as const]),
     ["Accept-Encoding", "identity"],
     ["User-Agent", userAgent],
     ["X-Relay-Webhook-Signature", signed?.hex ?? "(64 hex digits)"],
