@@ -247,7 +247,8 @@ describe("the reference page", () => {
     expect(page.headers["content-type"]).toBe("text/html; charset=utf-8");
     expect(page.headers["content-security-policy"]).toContain("default-src 'none'; script-src 'self';");
     const sources = [...page.text.matchAll(/(?:src|href|spec-url)="([^"]+)"/g)].map(([, at]) => at);
-    expect(sources.every((at) => at?.startsWith("/") && !at.startsWith("//"))).toBe(true);
+    // Relative to the page, which may stand under a prefix.
+    expect(sources).toEqual(["docs/rapidoc-min.js", "openapi.json", "openapi.json"]);
     const script = await api.ask("GET", "/docs/rapidoc-min.js", { token: false });
     expect([script.status, script.text, script.headers["content-type"]]).toEqual([
       200,
@@ -258,7 +259,7 @@ describe("the reference page", () => {
 
   it("still points to the document where the script is not there", async () => {
     await using api = await serve({ routes: docsRoutes(() => Promise.resolve(undefined)) });
-    expect((await api.ask("GET", "/docs", { token: false })).text).toContain('href="/openapi.json"');
+    expect((await api.ask("GET", "/docs", { token: false })).text).toContain('href="openapi.json"');
     expect((await api.ask("GET", "/docs/rapidoc-min.js", { token: false })).status).toBe(404);
   });
 });
