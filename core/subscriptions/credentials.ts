@@ -1,6 +1,14 @@
 /** Checks and seals the credentials of a subscription: its client certificate and its OAuth 2 client. */
 import { createSecureContext } from "node:tls";
-import { certificateFacts, type ClientCertificate, clientKeyAad, clientSecretAad, keyPairProblem, type Oauth2, sealedFor } from "../model/credentials.ts";
+import {
+  certificateFacts,
+  type ClientCertificate,
+  clientKeyAad,
+  clientSecretAad,
+  keyPairProblem,
+  type Oauth2,
+  sealedFor,
+} from "../model/credentials.ts";
 import { invalidFields } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
