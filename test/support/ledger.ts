@@ -5,7 +5,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild, type ChildOptions, type ChildRelay } from "./child-relay.ts";
 import { pluginContext } from "./plugin-context.ts";
-import { until } from "./until.ts";
+import { eventually } from "./until.ts";
 
 export interface KilledRelay {
   /** The relay's folder. */
@@ -31,14 +31,15 @@ export async function expectNothingLost(killed: KilledRelay): Promise<void> {
   };
   for (let kill = 1; kill <= kills; kill++) {
     await using relay = await startChild(folder, options);
-    await until(async () => (await left(relay)) < total - (total * kill) / (kills + 2));
+    const rest = total - (total * kill) / (kills + 2);
+    await eventually(`fewer than ${rest} are left before kill ${kill}`, async () => (await left(relay)) < rest);
     await relay.kill();
   }
   // RabbitMQ does not count what a relay holds: it is read again once that has stopped.
   for (let last = 0; ; last++) {
     await using relay = await startChild(folder, options);
     if (last === 0) await restart?.();
-    await until(async () => (await left(relay).catch(() => 1)) === 0);
+    await eventually("the last relay leaves none", async () => (await left(relay).catch(() => 1)) === 0);
     const isOver = restart === undefined;
     relay.running.kill("SIGTERM");
     await relay.running.ended;
