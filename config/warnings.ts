@@ -40,7 +40,7 @@ export function configWarnings(plan: Plan, env: Environment = {}): readonly Conf
 /** Returns true for a CIDR, with or without a port, that holds about as much as the whole Internet. */
 const isEverybody = (network: string): boolean => /\/0*[0-6]\]?(?::|$)/.test(network);
 
-/** What is open to more people than is probably meant. */
+/** Warns of what is open to more people than is probably meant. */
 function exposed({ server, guard, portal }: Plan): ConfigProblem[] {
   const wide = (path: string, networks: readonly string[], message: string): ConfigProblem[] =>
     networks.flatMap((network, i) => (isEverybody(network) ? [{ path: `${path}[${i}]`, message }] : []));

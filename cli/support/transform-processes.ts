@@ -24,7 +24,7 @@ export interface ProcessTask {
 }
 
 /**
- * What a process needs that runs transforms, none of it secret. It has no other variable: those of the relay are there only
+ * Lists the variables that a process needs which runs transforms, none of them secret. It has no other variable: those of the relay are there only
  * while the config is read.
  */
 const HARMLESS = /^(?:PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|(?:LC|LD|DYLD|MALLOC|NODE|SSL_CERT)_\w+)$/;

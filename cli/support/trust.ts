@@ -1,4 +1,4 @@
-/** What the commands trust of a relay that speaks TLS: beside what Node trusts, what their own config names. */
+/** Trusts a relay that speaks TLS: the commands add what their own config names to what Node trusts. */
 import { readFile } from "node:fs/promises";
 import { checkServerIdentity, getCACertificates, type ConnectionOptions } from "node:tls";
 import { certificatesOf } from "../../core/model/credentials.ts";

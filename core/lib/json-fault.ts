@@ -5,7 +5,7 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|f
 /** A piece of a string: short ones, so that no text is too long for the expression. */
 const PIECE = /[^"\\\u0000-\u001f]{1,4096}|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/y;
 
-/** What may come next. `item` and `name` may also end what they begin. */
+/** Says what may come next. `item` and `name` may also end what they begin. */
 type State = "value" | "item" | "name" | "another name" | "colon" | "more";
 
 /**

@@ -33,7 +33,7 @@ const WORDS: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate is not trusted here: the one that issued it is not sent along",
 };
 
-/** What a person does next, by the code and the words of the failure. The first that matches counts. */
+/** Says what a person does next, by the code and the words of the failure. The first that matches counts. */
 const NEXT: readonly (readonly [failure: RegExp, next: string])[] = [
   [/ECONNREFUSED/, "see that it runs, and that host and port are right"],
   [/ENOTFOUND|EAI_AGAIN|DNS_/, "see that the name is right, and that the name servers of this machine know it"],

@@ -91,7 +91,7 @@ export function createAdmission(deps: AdmissionDeps) {
       if (entering !== undefined) await entering;
       return turn;
     },
-    /** Returns the rule that refuses all publications now. It reads anew, as nobody may be publishing. Never rejects. */
+    /** Returns the rule that refuses all publications now. It reads the storage again, as nobody may be publishing. Never rejects. */
     async refusing(): Promise<Pick<Rule, "code" | "detail"> | undefined> {
       const looks = rules.flatMap((rule) => rule.look?.(0) ?? []);
       if (!rules.some(({ closed }) => closed)) await Promise.all(looks);

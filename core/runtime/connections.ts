@@ -18,7 +18,7 @@ interface Turn {
 interface Connection {
   /** The unanswered requests, of which the first is carried out. */
   readonly turns: Turn[];
-  /** Whether a request has come on it. */
+  /** True once a request has come on it. */
   isUsed: boolean;
   /** The status of the answer that ends the connection, once nothing more can be read from it. */
   refused?: number;

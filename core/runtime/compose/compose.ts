@@ -65,7 +65,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         await built().gateway.dispose();
       },
     },
-    // First of all: who connects anew, such as a proxy, goes on to another node, and who has connected is answered.
+    // First of all, so that a proxy takes its new connections to another node. Those that are open are answered.
     { name: "door", start: () => undefined, stop: () => listening?.refuse() },
     {
       name: "sources",

@@ -42,7 +42,7 @@ interface IntakeOptions<Message extends RawMessage> {
   readonly firstWins?: boolean;
 }
 
-/** What waits upstream. */
+/** Counts what waits upstream. */
 export interface Backlog {
   readonly count: number;
   /** Tells its first message from others, where upstream can say. */

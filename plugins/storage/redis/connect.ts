@@ -6,7 +6,7 @@ import type { ReadOptions } from "./options.ts";
 
 export type Client = Redis | Cluster;
 
-/** What each client has reported since it was ready last. */
+/** Keeps what each client has reported since it was ready last. */
 const faults = new WeakMap<Client, unknown>();
 
 /** Returns why a command of the client failed: of one that is not connected, it says no more than that it is closed. */
