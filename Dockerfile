@@ -6,6 +6,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY tools/node-runtime tools/node-runtime
+COPY tools/openapi-types/package.json tools/openapi-types/package.json
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY cli cli
 COPY config config
