@@ -34,7 +34,7 @@ export type LimitsConfig = {
 };
 
 export interface RelayConfig {
-  /** Folder of the relay's own files; made with mode 0700. Relative to the config file. @default "./data" */
+  /** Folder of the relay's own files, mode 0700. @default "./data" */
   readonly dataDir?: string;
   readonly server?: Partial<ServerOptions>;
   /** Where everything is kept. @default sqlite(), or redis({ url }) where RELAY_REDIS_URL is set */
@@ -48,24 +48,24 @@ export interface RelayConfig {
   /** Plug-ins that watch events and attempts. @default otlp() where OTEL_EXPORTER_OTLP_ENDPOINT is set, beside those named here */
   readonly observers?: readonly ObserverPlugin[];
   /**
-   * The catalogue of event names: a list, or an object that says of each name what its `data` is (`schema`, JSON Schema
-   * 2020-12), with an `example`, a `description`, `deprecated` and its own `validate`. @default any well-formed name
+   * The catalogue: a list of names, or for each name a `schema` of its `data` (JSON Schema 2020-12), an `example`, a
+   * `description`, `deprecated` and its own `validate`. @default any well-formed name
    */
   readonly events?: readonly string[] | Readonly<Record<string, EventTypeOptions>>;
   /**
-   * Decides on a published event whose data does not match the schema of its type: `"off"` passes it, `"warn"`
-   * passes, counts and logs it, `"refuse"` refuses the publication. @default "refuse"
+   * What becomes of an event whose data does not match its schema: `"off"` passes it, `"warn"` passes, counts and logs
+   * it, `"refuse"` refuses the publication. @default "refuse"
    */
   readonly validate?: Validation;
   /**
-   * Functions that make the body of a delivery from its event, by the name that a subscription gives as its `transform`.
-   * They run in processes of their own, which load this file too. @default none
+   * Functions that make the body of a delivery, by the name that a subscription gives as its `transform`. They run in
+   * processes of their own, which load this file too. @default none
    */
   readonly transforms?: Readonly<Record<string, Transform>>;
   readonly transformLimits?: Partial<TransformLimits>;
   /**
-   * When a failed attempt is made again: any part of a backoff, each with its own default, or `delaysMs`, the waits
-   * themselves. @default 5 attempts, 5 s × 4, at most 1 h
+   * When a failed attempt is made again: any part of a backoff, or `delaysMs`, the waits themselves. @default 5
+   * attempts, 5 s × 4, at most 1 h
    */
   readonly retry?: RetrySettings;
   readonly delivery?: Partial<DeliveryOptions>;
@@ -83,8 +83,8 @@ export interface RelayConfig {
   };
   readonly notify?: {
     /**
-     * Where the relay reports breakers, disabled subscriptions, failures, secrets and backlogs of all keys to its
-     * operator: at most one of a kind about one subscription within an hour. @default []
+     * Where the relay reports breakers, disabled subscriptions, failures, secrets and backlogs of all keys: at most one
+     * of a kind about one subscription within an hour. @default []
      */
     readonly to?: readonly {
       /** Of any transport: `https://…`, or `mail://<connection>/<address>`. */
@@ -94,7 +94,7 @@ export interface RelayConfig {
       /** A transform that makes the bodies, such as a chat's. @default none */
       readonly transform?: string;
     }[];
-    /** Pending deliveries of the relay above which it is reported; 0: never. @default half of `intake.maxPending` */
+    /** More pending deliveries than this are reported; 0: never. @default half of `intake.maxPending` */
     readonly pending?: number;
     /** The same for each API key. @default half of `intake.maxPendingPerKey` */
     readonly pendingPerKey?: number;
@@ -111,7 +111,7 @@ export interface RelayConfig {
     readonly level?: Plan["log"]["level"];
   };
   readonly gateway?: {
-    /** Where `/v1` is forwarded to. It must authenticate its callers: the gateway does not. @default none */
+    /** Where `/v1` is forwarded to. It must authenticate its callers. @default none */
     readonly upstream: string;
     /** Header that carries the API key. @default "X-API-Key" */
     readonly keyHeader?: string;
@@ -128,20 +128,20 @@ export interface RelayConfig {
 
 interface PortalOptions {
   /**
-   * The origin that links begin with, `https://hooks.example.com`, with the path that a proxy takes away, where it does.
-   * @default where the link was asked for
+   * The origin that links begin with, `https://hooks.example.com`, and the path that a proxy takes away. @default where
+   * the link was asked for
    */
   readonly url: string;
-  /** The name that the page shows in place of the relay's. @default "Relay" */
+  /** The name on the page. @default "Relay" */
   readonly name: string;
   /** The picture beside it: the path of a PNG, SVG, JPEG or WebP file, or a data URL; at most 64 KiB. @default none */
   readonly logo: string;
   /**
-   * `accent` (links, buttons), `page`, `card` and `text`, each `#rrggbb`, of the themes `light` and `dark`. Those that make
-   * a text hard to read are refused. @default those of the dashboard
+   * `accent` (links, buttons), `page`, `card` and `text`, each `#rrggbb`, of `light` and `dark`. Hard to read ones are
+   * refused. @default those of the dashboard
    */
   readonly colors: PortalColors;
-  /** Origins whose pages may show the portal in a frame. @default [] */
+  /** Origins whose pages may frame the portal. @default [] */
   readonly frameAncestors: readonly string[];
 }
 

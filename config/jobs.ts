@@ -31,11 +31,11 @@ export function replay(options: Options<ReplayJob> = {}): ReplayJob {
 /**
  * Removes old events with all that belongs to them. What is pending is never removed.
  * @param options.schedule when it runs @default "0 3 * * *"
- * @param options.deliveredAfterMs delivered (or cancelled, or wanted by nobody) this long ago; `undefined`, when written out: never
+ * @param options.deliveredAfterMs delivered, cancelled or wanted by nobody this long ago; `undefined`, when written out: never
  *   @default 2592000000 (30 days)
  * @param options.failedAfterMs failed this long ago @default undefined: never
  * @param options.keys API key → its own `deliveredAfterMs` and `failedAfterMs`; `false`: never. What is left out is as its type or the
- *   whole job says @default undefined: none
+ *   job says @default undefined: none
  * @param options.types pattern of event names → the same for those that match; the first match counts, and what their key says
  *   goes first @default undefined: none
  */

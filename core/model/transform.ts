@@ -29,12 +29,9 @@ export type Transform = (event: TransformEvent<never>, context: TransformContext
 export interface TransformLimits {
   /** The longest run of a transform, in milliseconds. @default 1000 */
   readonly timeoutMs: number;
-  /** Memory that transforms may use in each process, in MiB. @default 64 */
+  /** Memory of transforms in each process, in MiB. @default 64 */
   readonly memoryMb: number;
-  /**
-   * Processes that run transforms, started when the first is needed. Slow transforms never hold all of them, so at
-   * least 2. @default 2
-   */
+  /** Processes that run transforms; slow ones never hold all. @default 2 */
   readonly workers: number;
 }
 

@@ -61,9 +61,9 @@ export interface RetentionRule {
 }
 
 export interface HealthOptions {
-  /** Failed attempts in a row that open the circuit breaker of a subscription; a quarter as many time-outs do. */
+  /** Failed attempts in a row that open the circuit breaker; a quarter as many time-outs do. */
   readonly breakerAfter: number;
-  /** The first pause, before one attempt is let through. Each further pause is twice as long. */
+  /** The first pause before one attempt is let through. Each further one is twice as long. */
   readonly breakerPauseMs: number;
   /** The longest pause. */
   readonly breakerMaxPauseMs: number;
@@ -72,7 +72,7 @@ export interface HealthOptions {
 }
 
 export interface AbuseOptions {
-  /** A caller is suspended when this many times the sustained limit of a row was refused within `windowMs`. */
+  /** Suspends a caller who was refused this many times the sustained limit of a row within `windowMs`. */
   readonly factor: number;
   /** See `factor`. */
   readonly windowMs: number;
@@ -84,7 +84,7 @@ export interface AbuseOptions {
   readonly suspendMs: number;
   /** The longest suspension. */
   readonly maxSuspendMs: number;
-  /** A suspension that is older than this does not lengthen the next one. */
+  /** An older suspension does not lengthen the next one. */
   readonly forgetMs: number;
 }
 
@@ -100,8 +100,8 @@ export interface ServerOptions {
   /** Open connections beyond this are closed at once. @default 10000 */
   readonly maxConnections: number;
   /**
-   * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`. One that is away and not named
-   * here makes the relay `degraded`, which is 200. @default []
+   * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`; without others it says
+   * `degraded`, 200. @default []
    */
   readonly readyNeeds?: readonly string[];
   /** PEM files to serve HTTPS with. @default plain HTTP */
@@ -115,27 +115,23 @@ export interface ServerOptions {
 
 export interface DeliveryOptions {
   /**
-   * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; a body that is not
-   * there by then is not waited for. @default 10000
+   * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; the body is not
+   * waited for. @default 10000
    */
   readonly timeoutMs: number;
-  /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
+  /** Attempts under way at once; those to slow receivers at most half of them. @default 512 */
   readonly concurrency: number;
-  /**
-   * Attempts under way at once to one subscription. Without it the bound adapts: 16 at first, more while the receiver answers
-   * quickly and more is due, up to half of `concurrency` and a fair share, fewer after errors. @default it adapts
-   */
+  /** Attempts under way at once to one subscription. @default it adapts */
   readonly perSubscription?: number | undefined;
   /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
   readonly holdMs: number;
 }
 
 export interface GuardOptions {
-  /** Targets that may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
+  /** Targets beyond the public internet that may be called: CIDR, address or host, then `:port` or `:*`. @default [] */
   readonly allow: readonly string[];
   /**
-   * Prefixes of a NAT64, `64:ff9b::/96` as a rule, where DNS64 gives receivers addresses of one: each is judged by the IPv4
-   * address inside. @default none
+   * Prefixes of a NAT64, such as `64:ff9b::/96`: an address in one is judged by the IPv4 address inside. @default none
    */
   readonly nat64?: readonly string[];
   /** Ports that may be called on public addresses. @default [443] */
@@ -146,30 +142,28 @@ export interface GuardOptions {
 
 export interface SignatureOptions {
   /**
-   * Signs each delivery with an Ed25519 key of the relay too, `v1a` of Standard Webhooks, and publishes the public key at
+   * Signs each delivery by Ed25519 too (`v1a` of Standard Webhooks), and publishes the key at
    * `/.well-known/relay-keys`. @default false
    */
   readonly ed25519: boolean;
-  /**
-   * Repeats headers of each delivery under names of one's own, at most 16: `{ "svix-id": "webhook-id" }`. The headers
-   * that they repeat are sent as well. @default {}
-   */
+  /** Repeats headers of each delivery under other names, at most 16: `{ "svix-id": "webhook-id" }`. @default {} */
   readonly headers: RepeatedHeaders;
 }
 
 export interface IntakeOptions {
   /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
   readonly maxPending: number;
-  /** The same for one API key: its publishers are refused while so many of its deliveries are pending. @default 0 */
+  /** The same for one API key. @default 0 */
   readonly maxPendingPerKey: number;
   /**
-   * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted: below it publishing is refused
-   * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk
+   * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted, beside what pending deliveries
+   * may still write: below it publishing is refused (`STORAGE_FULL`); 0: no check. @default 128 MiB, or a tenth of a
+   * smaller disk
    */
   readonly reserveBytes?: number;
   /**
-   * Publishing is refused while this many bytes of bodies are under way; one address, and one token, gets a quarter of
-   * them at most, and always room for one batch. At least 16 MiB. @default 67_108_864
+   * Publishing is refused while this many bytes of bodies are under way; one address, and one token, gets a quarter at
+   * most, and always room for one batch. At least 16 MiB. @default 67_108_864
    */
   readonly maxBodyBytes: number;
 }

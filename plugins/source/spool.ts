@@ -11,11 +11,11 @@ import type { Source } from "../../core/ports/source.ts";
 
 export interface SpoolOptions {
   /**
-   * The folder, made if it is missing; relative to the config file. Writers drop a file under a name that begins with a
-   * dot or ends in `.tmp` or `.part`, and rename it when it is complete.
+   * The folder, made if missing; relative to the config file. Writers drop a file under a name that begins with a dot
+   * or ends in `.tmp` or `.part`, and rename it when it is complete.
    */
   readonly dir: string;
-  /** How often the folder is read even if no change was noticed, ms. @default 10_000 */
+  /** How often the folder is read without a notice of a change, ms. @default 10_000 */
   readonly rescanMs?: number;
 }
 

@@ -14,33 +14,28 @@ import { PROXY, proxyOption, reach, type Reach } from "./https/reach.ts";
 
 export interface HttpsOptions {
   /**
-   * How long an idle connection is kept, in ms. Below the 5 s after which common servers close theirs, so that a
-   * request seldom meets a connection that is being closed; a shorter `Keep-Alive` hint of the server is honoured.
-   * @default 4000
+   * How long an idle connection is kept, in ms: less than the 5 s of common servers, so that a request seldom meets a
+   * closing one. A shorter `Keep-Alive` of the server counts. @default 4000
    */
   readonly keepAliveMs?: number;
   /** Most idle connections; beyond that the one idle for longest is closed. @default 1024 */
   readonly maxIdle?: number;
-  /**
-   * Age in ms at which a connection is replaced by a new one, which is resolved and checked again.
-   * @default 60000
-   */
+  /** Age in ms at which a new connection, resolved and checked again, replaces one. @default 60000 */
   readonly maxAgeMs?: number;
   /**
-   * Whether HTTP/2 is offered: the attempts of a key then share one connection to a receiver that chooses it
-   * (ALPN). When that connection is cut, all of them fail at once. @default false
+   * Offers HTTP/2: the attempts of a key share one connection to a receiver that chooses it (ALPN). When it is cut, all
+   * of them fail at once. @default false
    */
   readonly http2?: boolean;
   /**
-   * What single hosts need in TLS, by name: `{ "api.bank.example": { ca, cert, key } }`, as paths of PEM files. `ca`: the
-   * authorities that the host's certificate must come from, in place of all others. `cert` and `key`: the client
-   * certificate that is shown to it. Read at the start.
+   * What single hosts need in TLS: `{ "api.bank.example": { ca, cert, key } }`, paths of PEM files. `ca`: the
+   * authorities of the host's certificate, in place of all others. `cert` and `key`: the client certificate. Read at
+   * the start.
    */
   readonly hosts?: Readonly<Record<string, HostFiles>>;
   /**
-   * An HTTP proxy that every connection goes through (CONNECT): `http://user:password@proxy.internal:3128`, or `https:`
-   * where the proxy speaks TLS. The guard still resolves the name and checks its addresses; the CONNECT request names
-   * an address that was allowed, never the host's name. A secret option.
+   * An HTTP proxy for every connection (CONNECT): `http://user:password@proxy.internal:3128`, or `https:`. It is asked
+   * for an address that the guard has allowed, never for a name. A secret option.
    */
   readonly proxy?: SecretOption;
 }

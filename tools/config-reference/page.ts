@@ -89,7 +89,7 @@ export function pageOf(root: string): string {
   return [
     read("tools/config-reference/head.md").trim(),
     environment(),
-    `## Top level\n\n${configTable(
+    `## Top level\n\n${configList(
       keys.filter((field) => inside(field) === undefined && field.name !== "limits"),
       [],
     )}`,
@@ -100,7 +100,7 @@ export function pageOf(root: string): string {
     }),
     jobs(read("config/jobs.ts")),
     "## Plug-ins\n\nOptions of the plug-ins that come with the relay. `memory()` has none that need setting, and `unstorage(driver)` takes a driver: [storage](storage.md).",
-    ...PLUGINS.map(([call, name, file]) => `### ${call}\n\n${optionTable(interfaceFields(read(file), name))}`),
+    ...PLUGINS.map(([call, name, file]) => `### ${call}\n\n${optionList(interfaceFields(read(file), name))}`),
   ]
     .join("\n\n")
     .concat("\n");
@@ -113,23 +113,23 @@ const withoutUnit = ({ name, text }: Field): string =>
 function section(field: Field, fields: readonly Field[]): string {
   const guide = GUIDES[field.name];
   const about = [field.text, guide === undefined ? "" : `See ${guide}.`].filter((text) => text !== "");
-  return [`## ${field.name}`, ...about, configTable(fields, [field.name])].join("\n\n");
+  return [`## ${field.name}`, ...about, configList(fields, [field.name])].join("\n\n");
 }
 
-function configTable(fields: readonly Field[], above: readonly string[]): string {
-  const rows = fields.flatMap((field): string[][] => {
+function configList(fields: readonly Field[], above: readonly string[]): string {
+  const items = fields.flatMap((field): readonly Item[] => {
     const path = [...above, field.name];
     if (typeof field.type !== "string") return nested(field, path);
     const rule = withDurations(ruleOf(path), field.name);
-    return [[`\`${path.join(".")}\``, rule, defaultText(field, path), withoutUnit(field)]];
+    return [[path.join("."), [rule, defaultText(field, path)], withoutUnit(field)]];
   });
-  return table(["Key", "Value", "Default", "Means"], rows);
+  return list(items);
 }
 
-/** An object inside a section, such as `server.tls`: a row for itself and one for each of its keys. */
-const nested = (field: Field, path: readonly string[]): string[][] => [
-  [`\`${path.join(".")}\``, "an object", field.default ?? "", field.text],
-  ...(field.type as readonly Field[]).map((inner) => [`\`${[...path, inner.name].join(".")}\``, ruleOf([...path, inner.name]), "required", inner.text]),
+/** An object inside a section, such as `server.tls`: an item for itself and one for each of its keys. */
+const nested = (field: Field, path: readonly string[]): readonly Item[] => [
+  [path.join("."), ["an object", stated(field.default ?? "")], field.text],
+  ...(field.type as readonly Field[]).map((inner): Item => [[...path, inner.name].join("."), [ruleOf([...path, inner.name]), "required"], inner.text]),
 ]; // prettier-ignore
 
 /** The default that the code holds; where it holds none, what the docstring says. The two may not differ. */
@@ -137,21 +137,25 @@ function defaultText(field: Field, path: readonly string[]): string {
   const value = field.optional ? defaultOf(path) : undefined;
   if (value === undefined) return optionDefault(field);
   const written = JSON.stringify(value);
-  const stated = field.default?.replaceAll("_", "");
-  if (stated !== undefined && stated !== written)
-    throw new Error(`${path.join(".")}: the docstring says ${stated}, the default is ${written}`);
-  return code(written, field.name);
+  const said = field.default?.replaceAll("_", "");
+  if (said !== undefined && said !== written)
+    throw new Error(`${path.join(".")}: the docstring says ${said}, the default is ${written}`);
+  return stated(code(written, field.name));
 }
 
-/** Returns the default as the docstring says it; numbers, texts and lists as code. */
-function optionDefault({ name, optional, default: stated }: Field): string {
+/** Returns the default as the docstring says it, numbers, texts and lists as code; nothing where there is none. */
+function optionDefault({ name, optional, default: said }: Field): string {
   if (!optional) return "required";
-  if (stated === undefined) return "none";
-  const [, value = "", rest = ""] = /^([\d_]+|".*?"|\[.*?\]|\w+\(\))((?:,| \(| in ).*)?$/.exec(stated) ?? [];
-  return value === ""
-    ? stated
-    : `${code(value.replaceAll(/(?<=\d)_(?=\d)/g, ""), name)}${rest.startsWith(" (") ? "" : rest}`;
+  if (said === undefined) return "";
+  const [, value = "", rest = ""] = /^([\d_]+|".*?"|\[.*?\]|\w+\(\))((?:,| \(| in ).*)?$/.exec(said) ?? [];
+  return stated(
+    value === "" ? said : `${code(value.replaceAll(/(?<=\d)_(?=\d)/g, ""), name)}${rest.startsWith(" (") ? "" : rest}`,
+  );
 }
+
+/** A default that is code needs no word: the head of the page says so. */
+const stated = (value: string): string =>
+  ["", "none"].includes(value) ? "" : value.startsWith("`") ? value : `default ${value}`;
 
 function code(value: string, name: string): string {
   const human = /^\d+$/.test(value) ? duration(Number(value), name) : undefined;
@@ -159,11 +163,13 @@ function code(value: string, name: string): string {
 }
 
 function limits(): string {
-  const rows = Object.entries(defaultRows).map(([name, row]) => [`\`${name}\``, row === false ? "off" : String(row.perMinute), row === false ? "off" : String(row.per5s)]); // prettier-ignore
+  const groups = Map.groupBy(Object.entries(defaultRows), ([, row]) =>
+    row === false ? "off" : `${row.perMinute} and ${row.per5s}`,
+  );
   return [
     "## limits",
-    'Requests that one caller may make in 60 seconds and in 5 seconds, by operation. A row in the config replaces the row here: `"GET /v1/qr": { perMinute: 60, per5s: 10 }`. `false` switches a row off, `"*": false` all of them (rows named beside it stay on). `POST /events` has no row unless the config gives it one. `check: { token }` opens `GET /limits/check`: [external rate-limit check](proxies.md).',
-    table(["Operation", "perMinute", "per5s"], rows),
+    'Requests that one caller may make in 60 seconds (`perMinute`) and in 5 seconds (`per5s`), by operation. A row in the config replaces the row here: `"GET /v1/qr": { perMinute: 60, per5s: 10 }`. `false` switches a row off, `"*": false` all but those named beside it. `POST /events` has no row unless the config gives it one. `check: { token }` opens `GET /limits/check`: [external rate-limit check](proxies.md).',
+    [...groups].map(([bounds, rows]) => `- ${bounds}: ${rows.map(([name]) => `\`${name}\``).join(", ")}`).join("\n"),
   ].join("\n\n");
 }
 
@@ -171,36 +177,39 @@ function jobs(source: string): string {
   const made = [...source.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport function (\w+)/g)].map(
     ([, comment = "", name]) => {
       const [text = "", ...parameters] = comment.split(/ ?@param options\./);
-      const rows = parameters.map((parameter) => {
+      const items = parameters.map((parameter): Item => {
         const [, option = "", rest = ""] = /^(\w+) ?([\s\S]*)$/.exec(parameter) ?? [];
-        const stated = documentation(rest);
-        const value = stated.default?.replaceAll("\\/", "/");
+        const said = documentation(rest);
+        const value = said.default?.replaceAll("\\/", "/");
         return [
-          `\`${option}\``,
-          optionDefault({ ...stated, name: option, optional: true, type: "", default: value }),
-          stated.text,
+          option,
+          [optionDefault({ ...said, name: option, optional: true, type: "", default: value })],
+          said.text,
         ];
       });
-      return `### ${name}({ … })\n\n${documentation(text).text}\n\n${table(["Option", "Default", "Means"], rows)}`;
+      return `### ${name}({ … })\n\n${documentation(text).text}\n\n${list(items)}`;
     },
   );
   return ["## Jobs\n\nWhat runs by the clock, in `jobs`. Schedules are cron expressions in UTC.", ...made].join("\n\n");
 }
 
 const environment = (): string =>
-  `## Environment\n\n${table(
-    ["Variable", "Sets"],
-    Object.entries(VARIABLES).map(([name, text]) => [`\`${name}\``, text]),
-  )}`;
+  `## Environment\n\nKeys are 32 bytes in base64. Keys and a publish token that are not given are made at the first start.\n\n${list(Object.entries(VARIABLES).map(([name, text]): Item => [name, [], text]))}`;
 
-const optionTable = (fields: readonly Field[]): string =>
-  table(
-    ["Option", "Default", "Means"],
-    fields.map((field) => [`\`${field.name}\``, optionDefault(field), withoutUnit(field)]),
-  );
+const optionList = (fields: readonly Field[]): string =>
+  list(fields.map((field): Item => [field.name, [optionDefault(field)], withoutUnit(field)]));
 
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`).join("\n"); // prettier-ignore
+/** A key, its value and default, and its meaning. */
+type Item = readonly [name: string, facts: readonly string[], text: string];
+
+/** Returns a list: the cells of a table would take as many words again. */
+const list = (items: readonly Item[]): string =>
+  items
+    .map(([name, facts, text]) => {
+      const known = facts.filter((fact) => fact !== "").join("; ");
+      return `- \`${name}\`${known === "" ? "" : ` (${known})`}${text === "" ? "" : `: ${text}`}`;
+    })
+    .join("\n");
 
 const UNITS = [[31_536_000_000, "years"], [86_400_000, "days"], [3_600_000, "h"], [60_000, "min"], [1_000, "s"]] as const; // prettier-ignore
 

@@ -13,16 +13,15 @@ import type { MessageOptions, Reading } from "../messages/message.ts";
 import { deadLetterExchangeOf, readAmqp, Settlement, type AmqpMessage } from "./messages.ts";
 
 export interface FromAmqpOptions extends MessageOptions {
-  /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. It may be `secretFrom({ env: "AMQP_URL" })`. */
+  /** `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. */
   readonly url: SecretOption;
   /** The queue. It must exist: the relay declares nothing. */
   readonly queue: string;
   /** Most messages that RabbitMQ sends ahead of their acknowledgement. @default 2_000 */
   readonly prefetch?: number;
   /**
-   * The exchange that a message without a valid event is published to, with the reason in its headers, before it is
-   * acknowledged. Without it the message is rejected: RabbitMQ passes it to the dead-letter exchange of the queue, and
-   * drops it where the queue has none.
+   * Takes messages without a valid event, with the reason in the headers. Without it they are rejected: RabbitMQ passes
+   * them to the dead-letter exchange of the queue, or drops them.
    */
   readonly deadLetterExchange?: string;
   /** @default the name of the queue */

@@ -19,14 +19,13 @@ export interface CronOptions {
   /** Cron expression, UTC, of five fields, or of six with seconds first. */
   readonly schedule: string;
   /**
-   * The event, or a function of the time of the tick that returns it; `undefined`: none this time. On several nodes each
-   * calls it, and the first event counts.
+   * The event, or a function of the time of the tick that returns it, or `undefined`: none. Each of several nodes calls
+   * it, and the first event counts.
    */
   readonly event: CronEvent | ((at: Date) => CronEvent | undefined);
   /**
-   * Stands in metrics, the log and `/readyz`, and begins the ids of the events. Two schedules need two names. Up to 32
-   * letters, digits and `-`.
-   * @default "cron"
+   * Stands in metrics, the log and `/readyz`, and begins the ids of the events. Up to 32 letters, digits and `-`; each
+   * schedule needs its own. @default "cron"
    */
   readonly name?: string;
 }

@@ -19,13 +19,12 @@ export interface FromKafkaOptions extends MessageOptions {
   readonly topics: readonly string[];
   /** The consumer group. Relays with the same one share the partitions. */
   readonly groupId: string;
-  /** Where a partition is read from that the group has no offset of. @default "earliest" */
+  /** Where a partition without an offset of the group is read from. @default "earliest" */
   readonly from?: "earliest" | "latest";
   /** Most messages that are fetched and whose events are not stored. @default 1_000 */
   readonly maxInFlight?: number;
   /**
-   * The topic that a message without a valid event is written to, with the reason in its headers. Without it the relay
-   * keeps the newest 1,000 of them in its own storage.
+   * Takes messages without a valid event, with the reason in the headers. Without it the relay keeps the newest 1,000.
    */
   readonly deadLetterTopic?: string;
   /** `username` and `password` for PLAIN and SCRAM. */
@@ -34,7 +33,7 @@ export interface FromKafkaOptions extends MessageOptions {
     readonly username: string;
     readonly password: SecretOption;
   };
-  /** Passed to `tls.connect`: `ca`, `cert`, `key`, `servername`. `{}` asks for TLS with the system's authorities. */
+  /** Passed to `tls.connect`: `ca`, `cert`, `key`, `servername`. `{}`: the system's authorities. */
   readonly tls?: TlsOptions;
 }
 

@@ -55,15 +55,13 @@ export interface MappedEvent {
 /** The options of every message source, beside its own. */
 export interface MessageOptions {
   /**
-   * Stands in metrics, the log and `/readyz`, and begins the ids of events that have none. Two sources of one kind need
-   * names of their own. Up to 32 letters, digits and `-`.
-   * @default the kind of the source
+   * Stands in metrics, the log and `/readyz`, and begins the ids of events that have none. Up to 32 letters, digits and
+   * `-`; of one kind each needs its own. @default the kind of the source
    */
   readonly name?: string;
   /**
-   * Makes the events of a message that is not ours: one, several (all or nothing) or none, which drops the message. What
-   * it throws sets the message aside.
-   * @default the payload is one event as `POST /events` takes it, a list of them, or a CloudEvent 1.0
+   * Makes the events of a message: one, several (all or nothing) or none, which drops it. What it throws sets the
+   * message aside. @default the payload is one event as `POST /events` takes it, a list of them, or a CloudEvent 1.0
    */
   readonly map?: (message: SourceMessage) => MappedEvent | readonly MappedEvent[] | undefined;
   /** The API key of events that name none. */

@@ -14,24 +14,24 @@ import type { MessageOptions, Reading } from "../messages/message.ts";
 import { readNats, settlementOn, type NatsMessage, type Settlement } from "./settlement.ts";
 
 export interface FromNatsOptions extends MessageOptions {
-  /** `nats://host:4222`, or several of one cluster. Credentials go into the options below. */
+  /** `nats://host:4222`, or several of one cluster, without credentials. */
   readonly servers: string | readonly string[];
   readonly stream: string;
-  /** A durable pull consumer with explicit acknowledgements. It must exist: the relay makes none. */
+  /** A durable pull consumer with explicit acknowledgements. It must exist. */
   readonly consumer: string;
   /** Most messages that are fetched and not acknowledged. @default 1_000 */
   readonly maxInFlight?: number;
   /**
-   * The subject that a message without a valid event is published to, with the reason in its headers. A stream must take
-   * it. Without it the message is only terminated: the stream keeps it as long as its limits say.
+   * Takes messages without a valid event, with the reason in the headers; a stream must take it. Without it they are
+   * only terminated: the stream keeps them as long as its limits say.
    */
   readonly deadLetterSubject?: string;
   readonly user?: string;
   readonly password?: SecretOption;
   readonly token?: SecretOption;
-  /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
+  /** The text of a `.creds` file. */
   readonly credentials?: SecretOption;
-  /** Texts in PEM, or paths of files, which begin at the config's folder. `{}` asks for TLS with the system's authorities. */
+  /** Texts in PEM, or paths of files, relative to the config. `{}`: the system's authorities. */
   readonly tls?: TlsFiles & {
     readonly ca?: string;
     readonly cert?: string;

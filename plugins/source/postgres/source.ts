@@ -16,16 +16,13 @@ import { ROWS, type Reader, type Row } from "./rows.ts";
 export interface PostgresOptions extends MessageOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: SecretOption;
-  /** The table, with its schema where it is not in the search path: `shop.outbox`. @default "outbox" */
+  /** The table, where need be with its schema: `shop.outbox`. @default "outbox" */
   readonly table?: string;
-  /**
-   * A row whose events are stored is deleted, or `mark` sets its column `done_at`.
-   * @default "delete"
-   */
+  /** Deletes a row whose events are stored; `mark` sets its `done_at`. @default "delete" */
   readonly done?: "delete" | "mark";
   /** Reads the table in the order of its columns `tx` and `id`, and writes nothing to it. @default false */
   readonly cursor?: boolean;
-  /** The channel that NOTIFY wakes this source on. @default the table's name without its schema */
+  /** The channel of NOTIFY. @default the table's name without its schema */
   readonly channel?: string;
   /** How often the table is read without a NOTIFY, ms. @default 1_000 */
   readonly pollMs?: number;

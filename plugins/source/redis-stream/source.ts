@@ -19,17 +19,17 @@ export interface FromRedisStreamOptions extends MessageOptions {
   readonly url: SecretOption;
   /** The key of the stream. */
   readonly stream: string;
-  /** The consumer group. It is made, with all that is in the stream, when it is missing. @default "relay" */
+  /** The consumer group. A missing one is made, with all that is in the stream. @default "relay" */
   readonly group?: string;
-  /** This node's name in the group. Nodes need names of their own. @default the host's name */
+  /** This node's name in the group, which no other node has. @default the host's name */
   readonly consumer?: string;
-  /** The stream that messages are moved to when they hold no valid event. @default the stream's key and `:dead` */
+  /** Takes messages without a valid event. @default the stream's key and `:dead` */
   readonly dead?: string;
-  /** Entries that another consumer has left for this long are taken over, ms. @default 30_000 */
+  /** Takes over entries that another consumer has left for this long, ms. @default 30_000 */
   readonly claimAfterMs?: number;
   /** Most entries that were read and not acknowledged. @default 2_000 */
   readonly maxInFlight?: number;
-  /** Passed to `tls.connect`: `ca`, `cert`, `key`, `servername`. For a URL that begins with `rediss:`. */
+  /** Passed to `tls.connect` for `rediss:`: `ca`, `cert`, `key`, `servername`. */
   readonly tls?: TlsOptions;
 }
 

@@ -29,14 +29,14 @@ interface TlsText {
 export interface RedisOptions {
   /**
    * One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. Exactly one of `url`, `sentinels`, `cluster`
-   * must be given.
+   * is given.
    */
   readonly url?: SecretOption;
   /** The sentinels that know which Redis is the master of `name`. */
   readonly sentinels?: readonly RedisNode[];
   /** Group of the sentinels. @default "mymaster" */
   readonly name?: string;
-  /** Some nodes of a cluster. All keys carry one hash tag: a cluster adds availability, but does not spread the load. */
+  /** Some nodes of a cluster, which adds availability, but does not spread the load: all keys carry one hash tag. */
   readonly cluster?: readonly RedisNode[];
   /** For sentinels and clusters. */
   readonly username?: string;
@@ -44,17 +44,17 @@ export interface RedisOptions {
   readonly password?: SecretOption;
   /** Of the sentinels themselves. */
   readonly sentinelPassword?: SecretOption;
-  /** For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities. */
+  /** For sentinels and clusters. `ca`: PEM text, in place of the system's authorities. */
   readonly tls?: boolean | TlsText;
-  /** TLS to the sentinels themselves, which often speak in clear beside a Redis that does not. @default false */
+  /** TLS to the sentinels themselves. @default false */
   readonly sentinelTls?: boolean | TlsText;
   /** The beginning of every key; nodes with the same prefix are one relay. @default "relay" */
   readonly prefix?: string;
   /** A commit resolves only when this many replicas have it (`WAIT`). @default 0 */
   readonly replicas?: number;
   /**
-   * How long a claimed delivery belongs to its node without a renewal, ms: at least 5,000 longer than any attempt may
-   * take, 35,000 that is. Renewed while attempts and held waits go on. @default 45_000
+   * How long a claimed delivery belongs to its node without a renewal, ms: at least 35,000, which no attempt outlasts.
+   * Renewed while attempts and held waits go on. @default 45_000
    */
   readonly leaseMs?: number;
 }

@@ -10,11 +10,11 @@ import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts"
 import { Exchanges, PublishRefused } from "./exchanges.ts";
 
 export interface ToAmqpOptions {
-  /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
+  /** Its name in URLs: `amqp://<name>/exchange/routing.key`. */
   readonly name: string;
   /** `amqp://user:password@host:port/vhost`, `amqps://` for TLS. */
   readonly url: SecretOption;
-  /** Paths of PEM files, for a URL that begins with `amqps:`. Without it the system's authorities are trusted. */
+  /** Paths of PEM files for `amqps:`. Without it the system's authorities count. */
   readonly tls?: TlsFiles;
 }
 

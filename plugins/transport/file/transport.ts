@@ -12,13 +12,13 @@ import { LineFiles } from "./line-file.ts";
 import { mendTails } from "./tails.ts";
 
 export interface FileOptions {
-  /** Name of the folder in URLs: `file://<name>/deposits`. */
+  /** Its name in URLs: `file://<name>/deposits`. */
   readonly name: string;
-  /** The folder; a relative path starts at the config. It is made if it is not there, and belongs to one relay alone. */
+  /** The folder, made if missing; relative to the config. It belongs to one relay alone. */
   readonly dir: string;
-  /** A file that would grow beyond this, in bytes, is closed, and the next line begins a new one. @default 268_435_456 */
+  /** Bytes at which a file is closed and the next line begins a new one. @default 268_435_456 */
   readonly maxBytes?: number;
-  /** How many closed files of each path are kept; the oldest are removed. All of them are kept without it. */
+  /** How many closed files of each path are kept, the newest; all without it. */
   readonly keep?: number;
 }
 

@@ -11,13 +11,13 @@ import type { Sending } from "../buses/sending.ts";
 import { Batches, type OutgoingMessage } from "./batches.ts";
 
 export interface ToKafkaOptions {
-  /** Name of the connection in URLs: `kafka://<name>/deposits`. */
+  /** Its name in URLs: `kafka://<name>/deposits`. */
   readonly name: string;
   /** `host:9092` of some brokers. */
   readonly brokers: readonly string[];
   /**
-   * What chooses the partition: `keyId`, or a path of the event such as `data.customer.id`. An event without such a
-   * value is keyed by its `keyId`. @default "keyId"
+   * Chooses the partition: `keyId`, or a path of the event such as `data.customer.id`, where that has a value. @default
+   * "keyId"
    */
   readonly key?: string;
   readonly sasl?: {
@@ -25,7 +25,7 @@ export interface ToKafkaOptions {
     readonly username: string;
     readonly password: SecretOption;
   };
-  /** TLS; `caFile` is the path of a PEM file, in place of the system's authorities. */
+  /** `caFile`: path of a PEM file, in place of the system's authorities. */
   readonly tls?: { readonly caFile?: string };
 }
 

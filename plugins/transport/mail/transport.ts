@@ -11,19 +11,19 @@ import { LOCAL_PART } from "./address.ts";
 import { headersOf, writtenOf } from "./message.ts";
 
 export interface MailOptions {
-  /** Name of the connection in URLs: `mail://<name>/ops@example.com`. */
+  /** Its name in URLs: `mail://<name>/ops@example.com`. */
   readonly name: string;
-  /** `smtp://host:587` with STARTTLS, or `smtps://host:465`. A login is given in the options below, not here. */
+  /** `smtp://host:587` with STARTTLS, or `smtps://host:465`, without a login. */
   readonly server: string;
   /** The sender's address. */
   readonly from: string;
-  /** Addresses that may be written to: `ops@example.com`, or `*@example.com` for all of a domain. */
+  /** Addresses that may be written to: `ops@example.com`, or `*@example.com` for a domain. */
   readonly to: readonly string[];
   readonly user?: string;
   readonly password?: SecretOption;
-  /** Paths of PEM files. Without it the server must have a certificate that the system trusts. */
+  /** Paths of PEM files. Without it the system's authorities count. */
   readonly tls?: TlsFiles;
-  /** `false` sends in clear over `smtp://`: for a server on the same machine. Never with a password. @default true */
+  /** `false` sends in clear over `smtp://`, never with a password: for a server on the same machine. @default true */
   readonly starttls?: boolean;
 }
 

@@ -11,16 +11,16 @@ import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refused, refusedBy, timedOut, unavailable } from "../buses/replies.ts";
 
 export interface ToNatsOptions {
-  /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
+  /** Its name in URLs: `nats://<name>/deposits.paid`. */
   readonly name: string;
-  /** `nats://host:4222`, or several of one cluster. A login is given in the options below, not here. */
+  /** `nats://host:4222`, or several of one cluster, without a login. */
   readonly servers: string | readonly string[];
   readonly user?: string;
   readonly password?: SecretOption;
   readonly token?: SecretOption;
-  /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
+  /** The text of a `.creds` file. */
   readonly credentials?: SecretOption;
-  /** Paths of PEM files. With `{}` the server must have a certificate that the system trusts. */
+  /** Paths of PEM files. `{}`: the system's authorities. */
   readonly tls?: TlsFiles;
 }
 

@@ -10,13 +10,13 @@ import { ConnectedBus } from "../buses/bus.ts";
 import { confirmed, refusedBy, unavailable } from "../buses/replies.ts";
 
 export interface ToRedisStreamOptions {
-  /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
+  /** Its name in URLs: `redis-stream://<name>/deposits`. */
   readonly name: string;
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
   readonly url: SecretOption;
-  /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
+  /** About how many entries a stream keeps, the newest; all without it. */
   readonly maxLen?: number;
-  /** Paths of PEM files, for a URL that begins with `rediss:`. Without it the system's authorities are trusted. */
+  /** Paths of PEM files for `rediss:`. Without it the system's authorities count. */
   readonly tls?: TlsFiles;
 }
 
