@@ -72,7 +72,7 @@ describe("CHANGELOG.md", () => {
 
 describe("docs/errors.md", () => {
   it("has a line for every error code, with its status, and no others", async () => {
-    const rows = [...(await read("docs/errors.md")).matchAll(/^\| `([A-Z_]+)` *\| *(\d+) *\|/gm)];
+    const rows = [...(await read("docs/errors.md")).matchAll(/^- `([A-Z_]+)` (\d+): /gm)];
     const documented = rows.map(([, code, status]) => [code, Number(status)]);
     expect(documented).toEqual(Object.entries(PROBLEMS).map(([code, [status]]) => [code, status]));
   });
@@ -87,7 +87,7 @@ describe("docs/errors.md", () => {
 
 describe("docs/metrics.md", () => {
   it("has a line for every metric, with its kind, and no others", async () => {
-    const rows = [...(await read("docs/metrics.md")).matchAll(/^\| `(relay_[a-z_]+)` *\| *(\w+) *\|/gm)];
+    const rows = [...(await read("docs/metrics.md")).matchAll(/^- `(relay_[a-z_]+)` (\w+): /gm)];
     const documented = rows.map(([, name, kind]) => `${name} ${kind}`);
     expect(documented.sort()).toEqual(
       Object.entries(METRIC_TABLE)
@@ -100,9 +100,7 @@ describe("docs/metrics.md", () => {
 describe("docs/glossary.md", () => {
   it("explains at least 40 words, each once, in the order of the alphabet", async () => {
     const parts = (await read("docs/glossary.md")).split(/^## /m).slice(1);
-    const words = parts.map((part) =>
-      [...part.matchAll(/^\| (\S.*?) *\|/gm)].slice(2).map(([, word]) => word as string),
-    );
+    const words = parts.map((part) => [...part.matchAll(/^- \*\*(.+?)\*\*: /gm)].map(([, word]) => word as string));
     for (const column of words) expect(column).toEqual(column.toSorted(byLetters));
     expect(words.flat().length).toBeGreaterThan(40);
     expect(new Set(words.flat()).size).toBe(words.flat().length);
