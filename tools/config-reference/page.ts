@@ -99,7 +99,7 @@ export function pageOf(root: string): string {
       return fields === undefined ? [] : [section(field, fields)];
     }),
     jobs(read("config/jobs.ts")),
-    "## Plug-ins\n\nOptions of the plug-ins that come with the relay. `memory()` has none that need setting, and `unstorage(driver)` takes a driver: [storage](storage.md).",
+    "## Plug-ins\n\n`memory()` has no options that need setting, and `unstorage(driver)` takes [a driver](storage.md#any-unstorage-driver).",
     ...PLUGINS.map(([call, name, file]) => `### ${call}\n\n${optionList(interfaceFields(read(file), name))}`),
   ]
     .join("\n\n")
