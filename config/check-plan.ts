@@ -38,10 +38,7 @@ export const list = <T>(item: z.ZodType<T>): z.ZodType<T[]> => z.array(item, { e
 export const choiceValue = <T extends string>(...values: readonly T[]): z.ZodType<T> =>
   z.custom<T>((value) => (values as readonly unknown[]).includes(value), `must be one of: ${values.join(", ")}`);
 
-/**
- * Returns whether its keys are all that it holds. A promise or a Map has none of the keys that it seems to have, so that everything
- * in it would count as left out.
- */
+/** Returns whether its keys are all that it holds: a promise or a Map would count as left out. */
 export const isKeyed = (value: unknown): value is object =>
   /^\[object (?:Object|Module)\]$/.test(Object.prototype.toString.call(value));
 

@@ -14,10 +14,7 @@ const PLAIN = {
   RELAY_URL: "url",
 } as const;
 
-/**
- * Each of these may also be given as `<name>_FILE`: the path of a file that holds it. Older keys are one or more, with spaces
- * or commas between.
- */
+/** Each may be given as `<name>_FILE`, the path of a file. Older keys stand with spaces or commas between. */
 export const SECRETS = {
   RELAY_MASTER_KEY: "masterKey",
   RELAY_MASTER_KEY_OLDER: "olderMasterKeys",

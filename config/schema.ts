@@ -237,7 +237,6 @@ const gateway = section({
     .optional(),
 });
 
-/** The schema of the whole config. */
 export const configSchema = (around: ConfigSurroundings) =>
   options({
     dataDir: textValue,

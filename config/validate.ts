@@ -193,10 +193,7 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
 const LEVEL_RULE = `must be one of: ${LOG_LEVELS.join(", ")}`;
 const KEY_RULE = "must be 32 bytes in base64; `relay keys` prints fresh ones";
 
-/**
- * A lease must outlast the longest attempt, also when Redis cannot be reached to renew it: or a second node makes the same
- * attempt while the first one waits for its answer.
- */
+/** A lease must outlast the longest attempt, or a second node makes the same attempt meanwhile. */
 function shortLease({ storage, delivery }: Plan): ConfigProblem[] {
   const least = Math.max(delivery.timeoutMs, MOST_TIMEOUT_MS) + LEASE_SPARE_MS;
   if (storage.leaseMs === undefined || storage.leaseMs >= least) return [];

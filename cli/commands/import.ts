@@ -80,10 +80,7 @@ interface Named {
   readonly events: readonly string[];
 }
 
-/**
- * Identifies a subscription that a key has already: by its URL, as the relay stores it, and its events, whatever their order
- * and repeats.
- */
+/** Identifies a subscription by its URL, as the relay stores it, and its events in any order. */
 const identity = ({ url, events }: Named): string =>
   JSON.stringify([URL.parse(url)?.href ?? url, [...new Set(events)].sort()]);
 

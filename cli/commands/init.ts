@@ -1,7 +1,4 @@
-/**
- * `relay init`: writes a config file with comments to edit, which is the one in the repository and in every build. With
- * `--plugin` it writes the package of a plug-in instead.
- */
+/** `relay init`: writes the repository's commented config, or with `--plugin` the package of a plug-in. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { getAsset, isSea } from "node:sea";

@@ -1,7 +1,4 @@
-/**
- * `relay keys` prints fresh keys, for several nodes that share one storage. `relay token` signs an access token for the
- * management API with a key of this machine.
- */
+/** `relay keys` prints fresh keys for several nodes. `relay token` signs an access token with the local key. */
 import { randomBytes } from "node:crypto";
 import { isKeyId } from "../../core/model/names.ts";
 import { ACCESS_OPTION, type Command, CONFIG_OPTIONS, JSON_OPTION, loadFor, readAccess } from "../support/command.ts";

@@ -123,10 +123,7 @@ function headersOf(given: unknown): { readonly headers?: Record<string, unknown>
   };
 }
 
-/**
- * The one secret that has no end. It is any text there: its bytes become those of a secret here, so that they stay the key
- * of the Standard Webhooks signature.
- */
+/** The one secret without an end, any text there: its bytes stay the key of Standard Webhooks. */
 function secretOf(given: unknown): { readonly secret?: string; readonly problem?: string } {
   if (!isFilled(given)) return {};
   const live = (Array.isArray(given) ? given : [])

@@ -1,7 +1,4 @@
-/**
- * Reads event types out of the `webhooks` of an OpenAPI document. Each schema gets what it refers to among the components,
- * so that it stands by itself.
- */
+/** Reads event types out of the `webhooks` of an OpenAPI document, each schema with what it refers to. */
 import type { EventTypeOptions, JsonSchema } from "../../core/model/event-type.ts";
 import { isEventName, OPERATIONAL } from "../../core/model/names.ts";
 import { objectOf } from "../support/inputs.ts";

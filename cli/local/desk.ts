@@ -55,7 +55,6 @@ export async function openDesk({ folder, port, answer, arrived }: DeskOptions, i
     relayUrl,
     /** Signs the deliveries; the same after a restart. */
     secret,
-    /** File with the token that may publish. */
     tokenFile: join(folder, "data", "keys", "publish-token"),
     /** Resolves when the relay ends by itself, to what it said last. */
     ended: stage.ended.then((code) => (closing ? "" : `the relay ended (${code}):\n${output().trim()}`)),

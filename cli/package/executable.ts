@@ -10,10 +10,7 @@ import type { Bundle } from "./bundle.ts";
 
 const run = promisify(execFile);
 
-/**
- * Writes the executable to `out` (mode 0755) and resolves to its size in bytes. It bears another name until it is whole, so
- * that what stood there before stays where this fails.
- */
+/** Writes the executable (0755), under another name until it is whole. Resolves to its bytes. */
 export async function makeExecutable(bundle: Bundle, out: string): Promise<number> {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major < 25 || (major === 25 && minor < 5)) {

@@ -23,10 +23,7 @@ export interface ProcessTask {
   readonly limits: TransformLimits;
 }
 
-/**
- * Lists the variables that a process needs which runs transforms, none of them secret. It has no other variable: those of the relay are there only
- * while the config is read.
- */
+/** Lists the variables of a process that runs transforms, none of them secret. It has no other. */
 const HARMLESS = /^(?:PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|(?:LC|LD|DYLD|MALLOC|NODE|SSL_CERT)_\w+)$/;
 export const isHarmless = (name: string): boolean => HARMLESS.test(name);
 

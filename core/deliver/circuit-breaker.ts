@@ -40,10 +40,7 @@ class Streak {
   /** Length of the last pause; 0 while the breaker is closed. */
   pauseMs = 0;
   stored = false;
-  /**
-   * It was read at the start and may be out of date: the node that wrote it may have seen a success since, or may have
-   * died.
-   */
+  /** Read at the start and maybe out of date: the node that wrote it may have seen a success since. */
   unconfirmed = false;
   /** Its subscription is being disabled. */
   ending = false;
@@ -71,7 +68,6 @@ interface BreakerDeps {
   readonly clock: Clock;
   /** @param because the type of an event that failed */
   readonly disable: (keyId: string, subscriptionId: string, because?: string) => Promise<void>;
-  /** Commits changes, and a notice with them. */
   readonly commitWith: (changes: readonly Change[], notice: Notice) => Promise<void>;
   readonly log: Log;
   readonly metrics: Metrics;

@@ -1,7 +1,4 @@
-/**
- * Ends a delivery whose records are damaged: it is never sent and fails with a reason; what can be repaired is. Other
- * deliveries are not affected.
- */
+/** Ends a delivery whose records are damaged: it fails with a reason, unsent; what can be repaired is. */
 import { type Delivery, deliveryId, type Due } from "../model/delivery.ts";
 import { StorageError, type DamagedRecordError } from "../model/errors.ts";
 import { unlessDamaged } from "../model/kind.ts";

@@ -1,7 +1,4 @@
-/**
- * Caches recently accepted events, so that a first attempt need not read back what was just written. Losing it loses
- * nothing.
- */
+/** Caches new events, so that a first attempt need not read them back. Losing it loses nothing. */
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { EVENT } from "../model/schema.ts";
 import { DamagedRecordError } from "../model/errors.ts";

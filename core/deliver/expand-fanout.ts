@@ -50,7 +50,6 @@ interface Page {
   readonly members: readonly FanoutMember[];
   /** The line as it is afterwards; absent when all is written. */
   readonly next?: Due | undefined;
-  /** The line is damaged. */
   readonly damaged: boolean;
 }
 

@@ -45,10 +45,7 @@ export function createGates(clock: Pick<Clock, "monotonic">) {
   return {
     /** The subscriptions that may be paused: others need not be asked about. */
     paused: paused as ReadonlyMap<string, unknown>,
-    /**
-     * Returns how long an attempt of this delivery must wait, ms; `undefined`: it may be made now. Once a breaker's pause
-     * is over, the first delivery that asks is its probe.
-     */
+    /** Returns how long an attempt must wait, ms; `undefined`: not. After a breaker's pause the first is its probe. */
     admit(id: string, ordinal: string): number | undefined {
       const { failing, retry_after, away } = paused.get(id) ?? {};
       const asked = Math.max(leftOf(retry_after), leftOf(away));

@@ -1,7 +1,4 @@
-/**
- * Judges a reply, and computes when the next attempt is due: pure functions. Errors are our faults and never come here;
- * outcomes are the receiver's.
- */
+/** Judges a reply, and says when the next attempt is due. Pure. Errors are ours and never come here. */
 import type { Outcome } from "../model/attempt.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Reply } from "../ports/transport.ts";

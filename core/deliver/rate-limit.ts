@@ -1,7 +1,4 @@
-/**
- * Applies a subscription's own `rateLimit` with bottleneck. It refuses and never queues: a refused delivery goes back
- * with a later due time, so that nothing sleeps under a lease.
- */
+/** Applies a `rateLimit` with bottleneck, which never queues: what is refused goes back, due later. */
 import { setNewest } from "../lib/bounded-map.ts";
 import Bottleneck from "bottleneck";
 import type { MaybePromise } from "../lib/maybe-promise.ts";

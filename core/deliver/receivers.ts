@@ -111,10 +111,7 @@ export class Receiver extends Party {
     }
   }
 
-  /**
-   * Returns the weight of its next slot: the slots that its key and origin hold, times how long its attempts take. Its own
-   * slots decide among subscriptions of the same key and origin.
-   */
+  /** Returns the weight of its next slot: those that its key and origin hold, times how long attempts take. */
   weight(): number {
     const { key, origin, held } = this;
     const kind = this.band < SLOW ? "held" : "slow";
@@ -142,10 +139,7 @@ export class WaitingLine {
     this.size--;
   }
 
-  /**
-   * Returns the lightest of those that fit. Compares some hundred of them, some of each key, and others the next time: it is
-   * called for each slot that is given back.
-   */
+  /** Returns the lightest that fits of some hundred, others the next time: each slot that is given back asks. */
   lightest(fits: (receiver: Receiver) => boolean): Receiver | undefined {
     let found: Receiver | undefined;
     const each = Math.max(1, Math.floor(COMPARED / this.#keys.size));

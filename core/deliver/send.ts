@@ -190,10 +190,7 @@ export function createInFlight(send: Send, clock: Clock) {
         one.ended?.resolve();
       }
     },
-    /**
-     * Resolves when every attempt of the subscription that this node has in flight now has ended, at the latest after
-     * `mostMs`.
-     */
+    /** Resolves when all attempts of the subscription in flight here have ended, or after `mostMs`. */
     async drain(subscriptionId: string, mostMs: number): Promise<void> {
       const ended = [...(lines.get(subscriptionId) ?? [])].map(
         (one) => (one.ended ??= Promise.withResolvers()).promise,

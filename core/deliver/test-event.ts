@@ -1,7 +1,4 @@
-/**
- * Sends a test event: one attempt, now, in every state of the subscription. It is `relay:ping`, or the example of an event
- * type, and is stored nowhere.
- */
+/** Sends a test event: one attempt, now, in every state of the subscription. It is stored nowhere. */
 import type { Attempt } from "../model/attempt.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { ordinalTime, ordinals } from "../model/ids.ts";

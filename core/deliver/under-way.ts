@@ -28,10 +28,7 @@ const BROKEN_HELD = 10_000;
  */
 const TURN_MS = 1;
 
-/**
- * The deliveries under way of one subscription. They share one abort signal, because a signal per attempt costs more
- * than a hash.
- */
+/** The deliveries under way of one subscription share an abort signal: one for each attempt costs more than a hash. */
 interface SubscriptionRuns {
   readonly abort: AbortController;
   running: number;
@@ -156,10 +153,7 @@ export class UnderWay {
     await this.#give(lease);
   }
 
-  /**
-   * Gives a lease back, due at `dueAt` (absent: as before); later, where the queue cannot take it now: until a lease
-   * lapses nobody else sends. Never rejects.
-   */
+  /** Gives a lease back, due at `dueAt` (absent: as before), later where the queue cannot now. Never rejects. */
   async #give(lease: Lease, dueAt?: number): Promise<void> {
     const { queue, log } = this.#deps;
     const release = (): Promise<void> => queue.release(lease, dueAt);

@@ -43,7 +43,6 @@ export const readAllow = (entries: readonly string[]) => {
 
 const opens = (ports: Ports, port: number): boolean => ports === "any" || ports === port;
 
-/** Returns the entry, or what is wrong with it. */
 const parseEntry = (text: string): Entry | string => {
   const parts =
     /^\[(?<what>[^\]]+)\](?<block>\/\d+)?(?::(?<ports>[^:]*))?$/.exec(text) ??

@@ -13,7 +13,6 @@ import type { Clock } from "../ports/clock.ts";
 const KEPT_MS = 3_600_000;
 /** How long no session is kept for a server that failed with one. */
 const REFUSED_MS = 600_000;
-/** Most servers that are remembered. */
 const MOST_SERVERS = 1_024;
 /** Most sessions of one server: connections that open side by side need one each. */
 const MOST_OF_ONE = 8;
@@ -47,7 +46,6 @@ export class TlsSessions {
     this.#clock = clock;
   }
 
-  /** Returns a session to offer to the server. */
   take(server: string): KeptSession | undefined {
     const known = this.#servers.get(server);
     if (known === undefined) return undefined;

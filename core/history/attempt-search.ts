@@ -39,10 +39,7 @@ interface FoundAttempts {
   readonly searchedTo?: number;
 }
 
-/**
- * Returns the attempts of the newest cycle of each delivery, newest first in each. A page ends after the delivery with
- * which it has `limit` attempts or more.
- */
+/** Returns attempts of newest cycles, newest first. A page ends after the delivery that reaches `limit`. */
 export type AttemptSearch = (
   keyId: string,
   filter: AttemptFilter,

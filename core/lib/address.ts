@@ -1,9 +1,6 @@
 /** Groups client addresses that count as one caller. */
 
-/**
- * Returns the group that an address is counted in: an IPv4 address itself (also when written inside IPv6), or the /64
- * of an IPv6 address, since one household owns all of it.
- */
+/** Returns the group that counts: an IPv4 address (also inside IPv6), or the /64 of a household. */
 export function addressGroup(address: string): string {
   const bare = (address.split("%")[0] as string).toLowerCase();
   const embedded = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare);

@@ -1,7 +1,4 @@
-/**
- * Finds the ticks of a cron schedule by reading the wall clock again and again. No wait is longer than a minute, so that a
- * clock which is set, forwards or back, holds up no later tick.
- */
+/** Finds the ticks of a cron schedule by the wall clock, a minute apart at most, so that a step holds up none. */
 import type { Sleeper } from "./within.ts";
 
 interface TickSchedule {

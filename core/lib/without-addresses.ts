@@ -17,5 +17,4 @@ const ADDRESS = new RegExp(
   "gi",
 );
 
-/** Returns the text with `…` in place of each address. */
 export const withoutAddresses = (text: string): string => text.replaceAll(ADDRESS, "…");

@@ -16,10 +16,7 @@ export const GUESSES = {
   forgetMs: 86_400_000,
 } as const;
 
-/**
- * Most guesses of one caller at one place that may be under way on all nodes together, since those are not counted yet. One
- * of a node that dies is forgotten after the window.
- */
+/** Most guesses of one caller under way on all nodes. One of a dead node is forgotten after the window. */
 const AT_ONCE = { limit: 3, windowMs: 5_000 };
 
 const PREFIX = "codes ";

@@ -36,10 +36,7 @@ export interface LimitVerdict {
   readonly retryAfter?: number;
   /** Every limit header of the answer, `Retry-After` included. */
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * Gives the slot back, when the answer is a 5xx of ours or PROVIDER_BACKPRESSURE. Resolves to the headers that are
-   * true then. Does nothing the second time.
-   */
+  /** Gives the slot back, for a 5xx of ours or PROVIDER_BACKPRESSURE, once. Resolves to the headers of then. */
   giveBack(): Promise<Readonly<Record<string, string>>>;
 }
 

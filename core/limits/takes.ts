@@ -4,7 +4,6 @@ import type { Abuse, Take } from "../model/windows.ts";
 import type { AbuseOptions, LimitRow, LimitRows } from "../ports/plan.ts";
 import { routeShape } from "./route-limits.ts";
 
-/** The caller to count. */
 export interface Caller {
   readonly principal: string;
   /** Widens the row: `/v1` counts the address at 10 × the row. */

@@ -51,7 +51,6 @@ export interface Credentials {
 /** AAD of the sealed key of a client certificate. */
 export const clientKeyAad = (keyId: string, subscriptionId: string): string => `client-key:${keyId}:${subscriptionId}`;
 
-/** AAD of the sealed client secret. */
 export const clientSecretAad = (keyId: string, subscriptionId: string): string => `oauth2:${keyId}:${subscriptionId}`;
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
@@ -148,7 +147,6 @@ export function openFor(keys: Opens, sealed: string, aad: string, ...urls: reado
   }
 }
 
-/** AAD of a sealed URL. */
 export const urlAad = ({ keyId, id }: Place): string => `url:${keyId}:${id}`;
 
 /** Returns what stands in the place of a URL that is sealed: one URL has always the same. */

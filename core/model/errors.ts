@@ -55,7 +55,6 @@ export type Damage = "checksum" | "unreadable" | "misplaced" | "missing" | "seal
 export class DamagedRecordError extends Error {
   readonly kind: RecordKind;
   readonly damage: Damage;
-  /** Key of the record. */
   readonly key: string;
   constructor(kind: RecordKind, damage: Damage, key: string, options?: ErrorOptions) {
     super(SAID[damage], options);

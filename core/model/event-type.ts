@@ -3,10 +3,7 @@
 /** A JSON Schema 2020-12, as JSON. */
 export type JsonSchema = boolean | Readonly<Record<string, unknown>>;
 
-/**
- * Decides on an event whose data does not match the schema of its type: nothing, a count and a log line, or the
- * publication is refused.
- */
+/** What data that does not match its schema causes: nothing, a count and a log line, or a refusal. */
 export type Validation = "off" | "warn" | "refuse";
 
 /** An event type as the config describes it. */
@@ -26,7 +23,6 @@ export interface EventTypeOptions {
 /** An event type with its defaults filled in: JSON only, so that it can cross to a process. */
 export type EventType = Omit<EventTypeOptions, "validate"> & { readonly validate: Validation };
 
-/** Event types by name. */
 export type EventTypes = Readonly<Record<string, EventType>>;
 
 /** Largest schema and example of one type, and of all types together, in bytes of JSON. */

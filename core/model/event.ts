@@ -14,10 +14,7 @@ export interface RelayEvent {
   readonly createdAt: number;
   /** Epoch ms, set by the relay. */
   readonly acceptedAt: number;
-  /**
-   * The subscriptions that wanted it when it was accepted. For a wide event, only those that a replay added later: its
-   * snapshot lists the others.
-   */
+  /** Who wanted it when it was accepted. Of a wide event, those that a replay added: its snapshot has the others. */
   readonly subscriptionIds: readonly string[];
   /** Set only for a wide event. */
   readonly wide?: Wide;

@@ -28,7 +28,6 @@ export function ordinals(now: () => number): () => string {
 
 const randomDigits = (count: number): Uint8Array<ArrayBuffer> => randomBytes(count).map((byte) => byte & 31);
 
-/** Adds one. */
 function increment(digits: Uint8Array): void {
   for (let i = 15; i >= 0; i--) {
     if ((digits[i] as number) < 31) {

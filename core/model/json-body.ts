@@ -47,10 +47,7 @@ export function bodyText(bytes: Uint8Array, what = "body"): string {
   }
 }
 
-/**
- * Returns the media type of a `Content-Type` in lower case, without its parameters; `undefined` where they name another encoding
- * than UTF-8.
- */
+/** Returns the media type in lower case, without parameters; `undefined` for another encoding than UTF-8. */
 export function mediaType(contentType = ""): string | undefined {
   const [type = "", ...parameters] = contentType.toLowerCase().split(";");
   const utf8 = parameters.every((one) => !/^\s*charset\s*=/.test(one) || /=\s*"?utf-?8"?\s*$/.test(one));

@@ -52,10 +52,7 @@ const count = row<number>(
   ([sum]) => Number(sum),
 );
 
-/**
- * The state of all deliveries of a wide event together, so that its status does not take thousands of reads, and the
- * snapshot that lists them.
- */
+/** The state of a wide event's deliveries together, which saves thousands of reads, and their snapshot. */
 export type FanoutRow = { readonly snapshot: string } & (
   | {
       /** Some may be pending. */
@@ -155,7 +152,6 @@ const suspension = json<{
     typeof key === "string" && [strikes, struckAt, until, forgetAt].every(Number.isFinite),
 );
 
-/** The event. */
 export const EVENT = new Kind("event", [keyId, ordinal], eventCodec);
 /** The ordinal of an event whose id the publisher chose. */
 export const EVENT_ID = new Kind("eventid", [keyId, escaped("id")]);
@@ -256,5 +252,4 @@ const QUEUE_PREFIX = "fan_";
 /** The prefix of every line of every fan-out queue. */
 export const FANOUT_LINES = `${DUE.start}${QUEUE_PREFIX}`;
 
-/** Returns the ordinal with which a key ends. */
 export const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);

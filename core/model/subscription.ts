@@ -111,10 +111,7 @@ export interface Subscription extends StoredUrl {
   readonly deletedAt?: number;
   /** Set on a tombstone until no node has an attempt of it under way. A repeated DELETE continues an interrupted one. */
   readonly ending?: true;
-  /**
-   * Grows whenever the subscription stops being active. A pending delivery whose cycle began in an older generation is
-   * no longer pending: it reads as ended and is never sent.
-   */
+  /** Grows whenever it stops being active. Deliveries of an older generation have ended and are never sent. */
   readonly generation: number;
   /** Newest first, at most two. */
   readonly secrets: readonly SealedSecret[];

@@ -84,10 +84,7 @@ const BEARER = /^Bearer +(\S.*)$/i;
 export const bearerToken = (authorization: string | undefined): string | undefined =>
   authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]?.trimEnd();
 
-/**
- * Returns a check of whether a header carries this token. It compares hashes, which have one length: the time that it
- * takes reveals nothing of the token.
- */
+/** Checks whether a header carries this token, by hashes of one length: the time taken reveals nothing. */
 export function bearerCheck(token: string): (authorization: string | undefined) => boolean {
   const wanted = digest(token);
   return (authorization) => {

@@ -1,7 +1,4 @@
-/**
- * Chooses the transport of a URL: by its scheme and, where the transport is a named connection, by the name that stands
- * instead of a host (`nats://bus/…`). So a URL chooses a destination and never an address.
- */
+/** Chooses the transport of a URL by its scheme and, for a connection, the name in the place of a host. */
 
 /** Names the URLs that a transport serves; see the transport port. */
 interface Serves {

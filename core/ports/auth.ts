@@ -79,10 +79,7 @@ export interface AccountKeeper {
   users(ctx: PluginContext): Users;
 }
 
-/**
- * Manages accounts for an operator. Every change ends all sessions of the account, on every node, and is written to
- * the audit trail with `by` as its author (default: the command line).
- */
+/** Manages accounts. A change ends all sessions of the account, and is audited with `by` as its author. */
 export interface Users {
   list(): Promise<readonly Account[]>;
   /** @throws Problem VALIDATION_FAILED, or CONFLICT when an account of that name exists */

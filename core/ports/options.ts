@@ -1,7 +1,4 @@
-/**
- * Judges the options of a plug-in by a table of rules, one for each option. It needs no library, because a config file that
- * imports `relaybox` loads none, and calls the factories at once.
- */
+/** Judges a plug-in's options by a table of rules, without a library: config files load none. */
 import { StartError } from "../model/errors.ts";
 import type { FieldError } from "../model/problem.ts";
 import { isSecretOption } from "../model/secret-option.ts";

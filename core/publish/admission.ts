@@ -1,7 +1,4 @@
-/**
- * Decides whether a publication may be stored now, by one list of rules: space, backlog, and speed of the storage; then,
- * when its keys are known, their backlogs, and the turn of its key.
- */
+/** Decides whether a publication may be stored now, by rules: space, backlogs, speed, the turn of its key. */
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { seldom } from "../lib/seldom.ts";
 import type { Due } from "../model/delivery.ts";

@@ -128,10 +128,7 @@ export class Fanouts {
     this.#judge = new FilterJudge(turn);
   }
 
-  /**
-   * Finds the fan-out of each event. Returns no promise when no subscription that wants one of them has a filter; only
-   * then is the data parsed, once for each event.
-   */
+  /** Finds the fan-out of each event: no promise where no filter needs its data parsed. */
   of(events: readonly Addressed[], byKey: SubscriptionsByKey): MaybePromise<(event: Addressed) => Narrowed> {
     const plain = ({ keyId, type }: Addressed): TypeFanout => {
       const list = byKey.get(keyId) ?? NONE;
@@ -176,10 +173,7 @@ export async function subscriptionsIn(
   return found;
 }
 
-/**
- * Returns true while no subscription list has changed since it was read. A list that must be read again is a promise, so
- * not the same.
- */
+/** Returns true while no subscription list has changed since. One that must be read again is a promise. */
 export function holds(subscribers: Subscribers, byKey: SubscriptionsByKey): boolean {
   for (const [keyId, list] of byKey) if (subscribers.of(keyId) !== list) return false;
   return true;

@@ -67,10 +67,7 @@ interface StoredAnswer {
 
 export const NOTHING_STORED: StoredAnswer = { events: new Map(), free: new Map() };
 
-/**
- * Reserves an id for the event, or makes the commit fail. An id that looks like one of ours must not be the id of an
- * event of ours.
- */
+/** Reserves an id for the event, or fails the commit. One that looks like ours must not be that of our event. */
 export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer["free"]): readonly Change[] {
   if (draft.id === undefined) return [];
   const key = EVENT_ID.key({ keyId: draft.keyId, id: draft.id });

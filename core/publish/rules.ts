@@ -1,7 +1,4 @@
-/**
- * Rules that refuse publications, each about one thing that may run out. A rule reads from time to time what it judges
- * by, and counts what is published since.
- */
+/** Rules that refuse publications, each about one thing that may run out, read from time to time. */
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";

@@ -1,7 +1,4 @@
-/**
- * Writes rows that name the keys and event types in use, with the first event of each: types of the whole relay and of
- * each key.
- */
+/** Writes rows that name the keys and event types in use, of the relay and of each key, with the first event. */
 import { API_KEY, KEY_TYPE, TYPE } from "../model/schema.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 

@@ -202,10 +202,7 @@ export class EventStore {
     return writeEvent(writing, made, to, snapshot);
   }
 
-  /**
-   * Runs after the commit. A crash before it costs nothing: the next sweep finds the due lines. It may announce old
-   * ones.
-   */
+  /** Runs after the commit. A crash before it costs nothing: the sweep finds due lines. May announce old ones. */
   #announce({ events, dues, waiting, filtered, failed = [] }: Writing, fresh = true): void {
     const deps = this.#deps;
     this.#names.written(events);

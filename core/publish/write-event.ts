@@ -1,7 +1,4 @@
-/**
- * Builds the rows of a new event: its record, a due line for each delivery, and a failed record for each disabled
- * subscription.
- */
+/** Builds the rows of a new event: its record, due lines, and failed records for disabled subscriptions. */
 import { type Due, sequenceOf } from "../model/delivery.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { EVENT, FANOUT } from "../model/schema.ts";

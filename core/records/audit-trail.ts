@@ -1,7 +1,4 @@
-/**
- * Writes the audit trail: who changed what, from where. A line is stored in the same commit as the change that it
- * describes.
- */
+/** Writes the audit trail: who changed what, from where. A line is in the commit of the change. */
 import { addressGroup } from "../lib/address.ts";
 import { Tally } from "../lib/tally.ts";
 import { type Actor, type AuditFacts, type AuditEntry, type AuditLine, STRANGER } from "../model/audit.ts";

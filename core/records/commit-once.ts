@@ -1,7 +1,4 @@
-/**
- * Commits new events exactly once, even when the storage cannot tell whether a commit happened, and turns storage
- * errors into what a publisher reads.
- */
+/** Commits new events exactly once, even when storage cannot tell, and turns its errors into answers. */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { Problem } from "../model/problem.ts";
 import { EVENT } from "../model/schema.ts";

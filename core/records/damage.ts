@@ -58,10 +58,7 @@ export async function readTexts(
 
 const isBroken = (error: unknown): boolean => error instanceof StorageError && error.fault === "broken";
 
-/**
- * Returns true when a stored record cannot be read, so that the same fails again while it is as it is. For work on many
- * records, which leaves out what needs this one.
- */
+/** Returns true when a stored record cannot be read, so that the same would fail again. */
 export const isDamage = (error: unknown): error is Error =>
   isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
 
@@ -95,10 +92,7 @@ export function readEvent(keyId: string, ordinal: string, text: string | undefin
 export const loadEvent = async (storage: Readable, keyId: string, ordinal: string): Promise<ReadEvent> =>
   readEvent(keyId, ordinal, await getText(storage, EVENT.key({ keyId, ordinal })));
 
-/**
- * Returns what is shown for a damaged event: its place and time from its key, and those other fields that are still
- * valid. Never send or store it: any character may be wrong.
- */
+/** Returns what is shown of a damaged event. Never send or store it: any character may be wrong. */
 function outlineOf(keyId: string, ordinal: string, text = ""): RelayEvent {
   const at = ordinalTime(ordinal);
   const { id, type, subs } = headOf(text);

@@ -1,7 +1,4 @@
-/**
- * Lists the subscriptions that an event goes to: its own list, or, for a wide event, the snapshot that several events
- * share.
- */
+/** Lists the subscriptions that an event goes to: its own list, or the snapshot that wide events share. */
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";

@@ -53,10 +53,7 @@ export async function rebuildRow(
   return { busy, entered: Math.max((passed === DAMAGED ? 0 : passed) + inside, place, head ?? 0) };
 }
 
-/**
- * Finds a sequence that is busy although none of its deliveries can be recognised as the one whose turn it is: the line
- * and the record of that one are damaged.
- */
+/** Finds a sequence that is busy with a delivery whose line and record are damaged. */
 export async function findStuck(
   storage: Pick<Storage, "getMany" | "range">,
   keyId: string,

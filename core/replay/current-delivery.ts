@@ -133,10 +133,7 @@ export interface Replayed {
   readonly dueAt: number;
 }
 
-/**
- * Returns the delivery with its place. One that was accepted when the subscription was disabled, or not ordered yet, has
- * none: it goes to the end.
- */
+/** Returns the delivery with its place; one accepted while disabled, or unordered, goes to the end. */
 export async function withOrder(
   storage: Pick<Storage, "getItem">,
   sub: Pick<Subscription, "keyId" | "ordered" | "orderBy">,

@@ -29,10 +29,7 @@ import type { SubscriptionCache } from "../records/subscription-cache.ts";
 export type { BulkReplayed } from "./bulk-replay.ts";
 
 export interface ReplayEventOptions {
-  /**
-   * Only this subscription, also where its delivery was cancelled by hand. If it has no delivery of the event yet, it gets
-   * one when its names match.
-   */
+  /** Only this one, also where it was cancelled by hand. Without a delivery it gets one when its names match. */
   readonly subscriptionId?: string;
   /** Also replays what was delivered, or cancelled by hand. */
   readonly force?: boolean;

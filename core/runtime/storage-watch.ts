@@ -8,10 +8,7 @@ import { bound } from "./plugin/bound.ts";
 /** A failed commit is told for this long, ms, unless one has worked since. */
 const TOLD_MS = 60_000;
 
-/**
- * The same storage, with `commit` and `queue.settle` timed and counted.
- * `trouble` says how the last commit failed: no other call shows that nothing can be written.
- */
+/** Times and counts `commit` and `queue.settle`. `trouble` says how the last commit failed. */
 export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics) {
   let failed: { readonly fault: StorageFault; readonly at: number } | undefined;
   /** @param at the place of the changes among the arguments */

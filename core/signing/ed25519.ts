@@ -1,7 +1,4 @@
-/**
- * Signs deliveries with Ed25519, beside the HMAC signatures: `v1a` of Standard Webhooks. Receivers verify with a public
- * key, so that they hold nothing that could sign.
- */
+/** Signs deliveries with Ed25519 too, `v1a` of Standard Webhooks: receivers hold nothing that could sign. */
 import { createPrivateKey, createPublicKey, hash, type KeyObject, sign } from "node:crypto";
 
 /** A key pair of the relay that signs deliveries. */

@@ -1,7 +1,4 @@
-/**
- * Measures the overlap of a rotation by monotonic time: an old secret signs no longer than the overlap lasts, whatever the
- * wall clock said at the rotation or says since.
- */
+/** Measures a rotation's overlap by monotonic time, whatever the wall clock says. */
 import { setNewest } from "../lib/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";

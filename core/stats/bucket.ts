@@ -1,7 +1,4 @@
-/**
- * A bucket of statistics: what was counted on one key in one period. It is added up, written as one short row, and read
- * back.
- */
+/** A bucket of statistics: what was counted on one key in one period. It is stored as one short row. */
 
 /** The four codes of a 429, in the order of the rows. */
 export const REFUSALS = ["RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE", "ABUSE_SUSPEND"] as const;

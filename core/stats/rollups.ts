@@ -1,7 +1,4 @@
-/**
- * Stores the rows of the statistics: keeps each grain for its time, writes again what could not be written, and deletes
- * what is old.
- */
+/** Stores the rows of the statistics, each grain for its time, and writes again what could not be written. */
 import { setNewest } from "../lib/bounded-map.ts";
 import { createCautiousNow } from "../lib/cautious-now.ts";
 import { type Grain, STATS } from "../model/schema.ts";

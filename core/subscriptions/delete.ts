@@ -1,7 +1,4 @@
-/**
- * Deletes a subscription: a tombstone first, then its attempts under way. A repeat finishes what was interrupted in
- * between.
- */
+/** Deletes a subscription: a tombstone first, then its attempts. A repeat finishes what was interrupted. */
 import { noSuch } from "../model/problem.ts";
 import { SEQUENCES_EACH } from "../model/delivery.ts";
 import { COUNT, EXPIRY, PASSED, SEQUENCE, SUBSCRIPTION } from "../model/schema.ts";

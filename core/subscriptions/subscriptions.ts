@@ -63,10 +63,7 @@ export interface Subscriptions {
   /** @param fields its `secret` has been judged */
   create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
   update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
-  /**
-   * Resolves when nothing of it will be sent any more. To finish a deletion that failed or that a crash interrupted,
-   * call it again; once it is finished, there is no such subscription.
-   */
+  /** Resolves when nothing of it will be sent any more. A repeat finishes a deletion that was interrupted. */
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
   /** @param overlapMs how long the old secret still signs together with the new one; 0 ends it now */
   rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;

@@ -148,10 +148,7 @@ export function sealHeaders(
 const staysAt = (now: Subscription, patch: SubscriptionPatch): boolean =>
   patch.url === undefined || originOf(now.url) === originOf(patch.url);
 
-/**
- * Never sends a stored header value to another origin than the one it was given for: a new origin drops them all, and
- * only values given in the same update are kept.
- */
+/** A new origin drops all stored header values, but for those given in the same update. */
 function patchedHeaders(
   keys: Pick<Keys, "seal">,
   now: Subscription,

@@ -58,7 +58,6 @@ type ListedOnly = "recipients" | "subscriptionIds" | "subscriptionName" | "lastA
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof shownEvent>;
-/** The answer to publishing. */
 export type Published = z.infer<typeof acceptedByHand>;
 export type AuditLine = z.infer<typeof auditLine>;
 export type Order = z.infer<typeof orderShown>;

@@ -23,10 +23,7 @@ const CLOSE_MS = 1_000;
 /** Two missed ones, and the connection is lost: a broker that hangs is noticed within half a minute. */
 const HEARTBEAT_SECONDS = "10";
 
-/**
- * Loads a client that gives the bytes of a message. Others parse JSON, which changes the spelling of numbers; a signed body
- * must be what was published.
- */
+/** Loads a client that gives bytes. Others parse JSON, which changes the spelling of numbers in a signed body. */
 export const loadAmqp = (factory: string) => loadPackages(factory, AMQP_PACKAGES, () => import("amqplib"));
 
 /**

@@ -26,7 +26,6 @@ export const natsServers = (what: string) => texts(what, /^(?:(?:nats|tls):\/\/)
 
 export const NATS_LOGIN = { password: optional(secret), token: optional(secret), credentials: optional(secret) };
 
-/** The secret options by their names. */
 export const natsSecrets = (options: NatsServers | undefined) => ({
   password: options?.password,
   token: options?.token,

@@ -1,7 +1,4 @@
-/**
- * The otlp observer: sends the spans of events, deliveries and attempts to an OpenTelemetry collector, over OTLP/HTTP in
- * JSON and through the guard.
- */
+/** Sends the spans of events, deliveries and attempts to an OpenTelemetry collector, over OTLP/HTTP in JSON. */
 import { hostname } from "node:os";
 import { VERSION } from "../../core/model/version.ts";
 import type { Observer } from "../../core/ports/observer.ts";

@@ -1,7 +1,4 @@
-/**
- * The source for RabbitMQ: the messages of a queue over AMQP 0-9-1. A message is acknowledged when its events are stored,
- * and not before, so that a crash on either side loses none.
- */
+/** The source for RabbitMQ, AMQP 0-9-1. A message is acknowledged when its events are stored, and not before. */
 import { anything, optional, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";

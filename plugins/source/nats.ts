@@ -1,7 +1,4 @@
-/**
- * The source for NATS JetStream: the messages of a stream, through a durable pull consumer. A message is acknowledged when
- * its events are stored, and not before, so that a crash on either side loses none.
- */
+/** The source for NATS JetStream, through a durable pull consumer. Acknowledges what is stored alone. */
 import { anything, optional, text, whole } from "../../core/ports/options.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";

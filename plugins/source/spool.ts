@@ -19,10 +19,7 @@ export interface SpoolOptions {
   readonly rescanMs?: number;
 }
 
-/**
- * Publishes NDJSON files dropped into `dir`: at most 1,000 events and 8 MiB are all or nothing; larger files are split
- * in such batches.
- */
+/** Publishes NDJSON files in `dir`: 1,000 events and 8 MiB are all or nothing, larger ones in such batches. */
 export function spool(options: SpoolOptions): Plugin<"source", Source> {
   const problems = optionProblems<SpoolOptions>(options, {
     dir: text("a folder"),

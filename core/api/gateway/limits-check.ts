@@ -1,7 +1,4 @@
-/**
- * `/limits/check`: decides and counts for a proxy in front of the `/v1` operations itself and asks first:
- * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
- */
+/** `/limits/check`: decides and counts for a proxy (nginx, Traefik, Envoy) that forwards `/v1` itself. */
 import { z } from "zod";
 import type { Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { bearerCheck } from "../../model/token.ts";

@@ -1,7 +1,4 @@
-/**
- * Says what is wrong with one field of a request, in the API's own words. The CLI and the dashboard show the same text, so
- * that no sentence of the schema library reaches a person.
- */
+/** Says what is wrong with a field, in the API's own words, for API, CLI and dashboard. */
 import type { z } from "zod";
 
 const TYPES: Readonly<Record<string, string>> = {

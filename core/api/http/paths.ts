@@ -1,7 +1,4 @@
-/**
- * Holds paths to their exact spelling. h3's router takes a slash at the end as the same path; a proxy in front of the relay
- * may read it as another one. So a route answers only to its own path.
- */
+/** Holds paths to their exact spelling: h3's router takes a slash at the end, and a proxy may read another path. */
 import { Problem } from "../../model/problem.ts";
 
 type Params = Readonly<Record<string, string>>;

@@ -45,7 +45,6 @@ interface PortalDeps {
   readonly auth: Pick<Auth, "standing">;
 }
 
-/** The longest life of a link, ms. */
 export const LONGEST_LINK_MS = 86_400_000;
 const TOLERANCE_S = 30;
 /** How far the clock of the node that minted it may be ahead, ms. */

@@ -170,10 +170,7 @@ export function collectSchemas(): SchemaCollection {
   };
 }
 
-/**
- * Leaves out what tells a reader nothing: the pattern of a format, the range of every safe integer. References lead to
- * components.
- */
+/** Leaves out what tells nothing: the pattern of a format, the range of safe integers. */
 function tidied(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => tidied(one, names));
   if (typeof value !== "object" || value === null) return value;

@@ -123,5 +123,4 @@ export const filter = z
     if (new TextEncoder().encode(JSON.stringify(given)).length > bytes) say(`must be at most ${bytes} bytes of JSON`);
   });
 
-/** The filter in answers. */
 export const shownFilter = part;

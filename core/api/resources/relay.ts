@@ -1,7 +1,4 @@
-/**
- * The relay itself, for tokens that own every key: how it is, sealing everything with a new master key, and a backup of
- * everything, as lines of text, while the relay serves.
- */
+/** The relay itself, for tokens that own every key: its state, a new master key, a backup while it serves. */
 import { once } from "node:events";
 import { z } from "zod";
 import { within } from "../../lib/within.ts";

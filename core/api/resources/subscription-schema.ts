@@ -253,7 +253,6 @@ const shown = {
     "`record_damaged`: its stored record is damaged; of what is shown, only its id is certain.",
   ),
 };
-/** The fields of a subscription in a list. */
 export const listedFields = { ...named, status, createdAt: time, ...shown };
 
 const madeSecret = note(

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import type { Route } from "../../ports/route.ts";
 
-/** A public key as it is published. */
 interface PublicWebhookKey {
   /** `whpk_…` of Standard Webhooks. */
   readonly publicText: string;

@@ -31,7 +31,6 @@ import type { ReadParts } from "./readiness.ts";
 interface ServedParts {
   readonly ports: OpenPorts;
   readonly path: DeliveryPath;
-  /** Routes of the gateway. */
   readonly gateway: readonly Route[];
   readonly metrics: Pick<RelayMetrics, "text">;
   readonly state: Lifecycle["state"];

@@ -160,7 +160,6 @@ function dataProblem(errors: readonly ErrorObject[] | null | undefined, at: stri
   return { path: short(path, LONGEST_PATH), message: short(sentence, LONGEST_MESSAGE) };
 }
 
-/** The names in a JSON pointer. */
 const namesIn = (pointer: string): readonly string[] =>
   pointer
     .split("/")

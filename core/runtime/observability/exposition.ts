@@ -1,7 +1,4 @@
-/**
- * Writes the metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/), together
- * with those of the process itself.
- */
+/** Writes the metrics, and those of the process, in Prometheus' text format. */
 import type { MetricCell, Cells } from "./cells.ts";
 import { promName } from "./metric-table.ts";
 

@@ -31,10 +31,7 @@ export interface RelayLog extends Log {
   setLevel(level: LogLevel): void;
   /** Masks more from here on: `hide` gets blocks of lines, and long texts, and returns them without secrets. */
   hideWith(hide: Mask): void;
-  /**
-   * Resolves when all lines so far are written, or after 1 s: then nobody reads them, and they are lost. Lines are written at
-   * the latest after 100 ms, and when the process exits.
-   */
+  /** Resolves when all lines so far are written, or lost after 1 s. Lines are written within 100 ms. */
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
   dropped(): number;

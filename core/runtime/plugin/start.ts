@@ -68,10 +68,7 @@ async function inTime<T>(
   return await work;
 }
 
-/**
- * The exit code for a failed start: stored data is damaged; or a system call failed, such as a refused connection, or a
- * storage does not answer, which may work later; or the config is wrong.
- */
+/** The exit code of a failed start: data is damaged, a system call failed, or the config is wrong. */
 function codeOf(error: unknown): number {
   if (error instanceof StorageError) return error.fault === "broken" ? EX_DATAERR : EX_UNAVAILABLE;
   return typeof (error as { syscall?: unknown })?.syscall === "string" ? EX_UNAVAILABLE : EX_CONFIG;

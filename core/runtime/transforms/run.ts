@@ -6,10 +6,7 @@ import type { RunAnswer, RunRequest } from "./worker.ts";
 /** Taken before any code of a config has run. */
 const { parse, stringify } = JSON;
 
-/**
- * A run that is stopped from inside has lost its relay: the relay itself ends the process long before. Without this, an
- * endless run would outlive a relay that was killed.
- */
+/** A run that stops itself has lost its relay: an endless one would outlive it. */
 const SPARE_MS = 5_000;
 
 /**

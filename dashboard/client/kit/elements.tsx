@@ -212,10 +212,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/**
- * A view. Its heading takes the focus when the view opens, so that it is read out and the keyboard continues from
- * there.
- */
+/** A view. Its heading takes the focus when it opens, so that it is read out and the keyboard goes on there. */
 export const PageFrame = ({ title, kicker, actions, children }: PageProps) => {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

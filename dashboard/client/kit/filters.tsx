@@ -52,7 +52,6 @@ export function periodOf({ time = "", since, until }: Query): { readonly since?:
 
 const OF_ATTEMPTS = ["sub", "time", "since", "until"] as const;
 const FILTERS = ["status", "type", ...OF_ATTEMPTS] as const;
-/** Undoes all filters. */
 export const NO_FILTER = cleared(FILTERS);
 
 interface FiltersProps extends ViewProps {

@@ -25,10 +25,7 @@ interface Pending {
 const kept = cell<readonly Pending[]>([]);
 let turns = 0;
 
-/**
- * Call it before the request. What it returns shows the answer, and shows it to nobody but the person who has asked: not
- * after a logout, nor to another person who has logged in meanwhile.
- */
+/** Call it before the request. Its result shows the answer only to the person who has asked. */
 export function onceKeeper(): (draw: Draw) => void {
   const { now: then } = session;
   return (draw) => {

@@ -5,10 +5,7 @@ import { Choice } from "./fields.tsx";
 
 const LONG = 20_000;
 
-/**
- * Lays out JSON by inserting line breaks and blanks between its tokens. No value is read and written again, which would
- * change numbers, escapes and the order of names.
- */
+/** Lays out JSON by blanks between its tokens: values read and written again would change. */
 export function layOut(json: string): string {
   const out: string[] = [];
   let depth = 0;

@@ -23,7 +23,6 @@ export function rememberKey(keyId: string): void {
   if (!isPortal) sessionStorage.setItem(LAST, keyId);
 }
 
-/** The most keys that are read. */
 export const MOST_KEYS = 200;
 
 /** Reads the keys in use; a token that names its keys needs no request. @throws ApiRefusal */

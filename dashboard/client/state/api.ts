@@ -1,7 +1,4 @@
-/**
- * Calls the API for the page: renews tokens in time, waits out refusals and shows them, and asks for a second factor
- * when one is due.
- */
+/** Calls the API for the page: renews tokens, waits out refusals, and asks for a second factor when one is due. */
 import { fetchFresh, takeBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { holderOf, token } from "./token.ts";

@@ -1,7 +1,4 @@
-/**
- * Keeps the current view in the address after the `#`, so that every view has an address and the relay serves only one
- * page.
- */
+/** Keeps the view in the address after the `#`, so that each has an address and the relay serves one page. */
 import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
 import { spent, withQuery } from "./api.ts";

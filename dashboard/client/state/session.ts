@@ -1,7 +1,4 @@
-/**
- * Manages the session: set up, log in, renew, step up, log out. The browser keeps the refresh cookie; no script sees
- * it.
- */
+/** Manages the session: set up, log in, renew, step up, log out. No script sees the refresh cookie. */
 import { asked, ask, ApiRefusal, read, refusalOf, send, spent, waitOut } from "./api.ts";
 import { dropBegun } from "./begun.ts";
 import { cell } from "./cell.ts";
@@ -48,10 +45,7 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
-/**
- * Takes a fresh token of the person who is logged in. Returns false for any other: the cookie is of who logged in last, maybe
- * in another tab, and an answer may come after a logout.
- */
+/** Takes a fresh token of the person who is logged in; false for another, maybe of another tab. */
 function refresh({ token: text }: Granted): boolean {
   const { now } = session;
   const read = readToken(text);

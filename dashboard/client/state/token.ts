@@ -20,10 +20,7 @@ export const token = cell<ParsedToken | undefined>(undefined);
 /** Returns whose token it is. Each portal link has a name of its own: its key stays the same. */
 export const holderOf = (one: ParsedToken | undefined): string | undefined => (isPortal ? one?.keys[0] : one?.sub);
 
-/**
- * Returns the content of a token, to be shown; only the relay can check whether it is genuine. `undefined`: it is not a
- * JWT.
- */
+/** Returns the content of a token to show, unchecked; `undefined`: it is not a JWT. */
 export function readToken(text: string): ParsedToken | undefined {
   try {
     const middle = text.split(".")[1] ?? "";

@@ -5,10 +5,7 @@ import { Copy, notice } from "../kit/elements.tsx";
 import { repeatedHeaders, userAgent } from "../state/page-facts.ts";
 import type { Attempt, RelayEvent, Subscription } from "../shapes.ts";
 
-/**
- * Returns the original text of `data` in the answer about an event: parsing and writing it again would change numbers
- * and order.
- */
+/** Returns the original text of `data` in an answer: writing it again would change numbers and order. */
 export function rawData(answer: string): string {
   const mark = ',"data":';
   const rest = answer.slice(answer.indexOf(mark) + mark.length);

@@ -19,10 +19,7 @@ export function readCookie(request: RouteRequest): string | undefined {
   return values.length === 1 ? values[0]?.slice(NAME.length + 1) : undefined;
 }
 
-/**
- * True when a page of the relay itself sent the request: its `Origin` is the configured one, or else the host that the
- * request went to, by HTTPS or on loopback.
- */
+/** True when a page of the relay sent it: `Origin` is the configured one or the host, by HTTPS or on loopback. */
 export function isOwnOrigin(request: RouteRequest, configured: string | undefined): boolean {
   const origin = request.header("origin");
   const site = request.header("sec-fetch-site");

@@ -79,7 +79,6 @@ export class Sessions {
     return undefined;
   }
 
-  /** Returns the session of a cookie's value. */
   async byCookie(value: string): Promise<LoginSession | undefined> {
     const [id = "", secret = ""] = value.split(".");
     const session = await this.find(id);
@@ -92,7 +91,6 @@ export class Sessions {
     return { op: "put", key: sessionKey(before.id), value: JSON.stringify(after), if: JSON.stringify(before) };
   }
 
-  /** Returns the change that ends a session. */
   ending(id: string): Change {
     return { op: "delete", key: sessionKey(id) };
   }
@@ -112,7 +110,6 @@ export class Sessions {
     for (let i = 0; i < over.length; i += COMMITTED) await this.#storage.commit(over.slice(i, i + COMMITTED));
   }
 
-  /** Returns the changes that end those sessions. */
   async #ends(which: (session: LoginSession | undefined) => boolean): Promise<readonly Change[]> {
     const changes: Change[] = [];
     for await (const { key, value } of everyEntry(this.#storage, "session:"))

@@ -72,10 +72,7 @@ export class SetupCode {
     this.#announce(code);
   }
 
-  /**
-   * Returns the change that uses the code up, if `code` is right. A wrong one costs a try; the last one invalidates the
-   * code, which the log, the terminal and the file report.
-   */
+  /** Returns the change that uses the right code up. A wrong one costs a try; the last invalidates the code. */
   use(code: string, from: GuessedFrom): Promise<Change | SetupRefused> {
     const { storage, log } = this.#ctx;
     return untilCommitted(async () => {

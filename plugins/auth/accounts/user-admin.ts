@@ -1,7 +1,4 @@
-/**
- * Serves `/auth/users`, which does what `relay users` does while the relay runs. For tokens that own every key, with a
- * fresh second factor.
- */
+/** Serves `/auth/users`, as `relay users`, for tokens that own every key, with a fresh second factor. */
 import { z } from "zod";
 import { isoTime } from "../../../core/lib/time.ts";
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";

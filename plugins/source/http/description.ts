@@ -1,7 +1,4 @@
-/**
- * Describes `POST /events` for the OpenAPI document. The relay checks events by hand, alike for every source; a test
- * compares these schemas with what it accepts.
- */
+/** Describes `POST /events` for OpenAPI. Events are checked by hand; a test compares the two. */
 import { z } from "zod";
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import type { RouteDescription } from "../../../core/ports/route.ts";

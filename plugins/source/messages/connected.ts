@@ -74,10 +74,7 @@ export function connectedSource<Message extends RawMessage>(
 
 const EVERY_MS = 15_000;
 
-/**
- * Reads how many messages wait upstream, now and every 15 s, until the session is over. A reading that fails is left out:
- * the session itself notices when its broker is away.
- */
+/** Reads how many messages wait upstream, now and every 15 s. A reading that fails is left out. */
 export async function watchBacklog(
   clock: Clock,
   intake: { backlog(waiting: Backlog): void },

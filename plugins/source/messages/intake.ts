@@ -146,10 +146,7 @@ export class Intake<Message extends RawMessage> {
     return this.#unreachable ?? (this.#refusing && `nothing can be stored now: ${this.#refusing}`);
   }
 
-  /**
-   * Resolves when what is under way is stored and settled and the rest was given back. Upstream delivers again what it has
-   * not learned of in time. May be called twice.
-   */
+  /** Resolves when what is under way is settled and the rest given back. May be called twice. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error("stopping"));
     await this.#running;

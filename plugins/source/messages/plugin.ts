@@ -51,7 +51,6 @@ interface MessageSource<Options extends MessageOptions> {
   readonly protocols?: readonly string[];
   /** The rules of the other options that are its own. */
   readonly rules: Rules<Omit<Options, keyof MessageOptions | "url">>;
-  /** The packages that it needs. */
   readonly packages?: readonly string[];
   /** The other secret options by their paths. What is no secret is left out: a problem names it. */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;

@@ -62,10 +62,7 @@ export function settlementOn(
         held.delete(original);
       }
     },
-    /**
-     * Asks for more time for every message in flight, three times in each `ackWaitMs`: storage may be away for longer than
-     * the consumer waits. Resolves when the signal aborts.
-     */
+    /** Asks for more time for messages in flight, thrice in `ackWaitMs`, until the signal aborts. */
     extendLeases(clock: Clock, over: AbortSignal, ackWaitMs: number): Promise<void> {
       const extend = (): void => {
         if (!connection.isClosed()) for (const original of held) original.working();

@@ -48,10 +48,7 @@ export class CursorReader implements Reader {
       );
   }
 
-  /**
-   * Reads and offers page after page: each while the one before it is being stored, as far as there is room. The cursor
-   * follows in their order.
-   */
+  /** Reads a page while the one before is being stored, as far as there is room. The cursor follows in order. */
   async drain(connection: Connection, signal: AbortSignal): Promise<void> {
     const { intake, table } = this.#parts;
     let behind = this.#cursor;
@@ -111,10 +108,7 @@ export class CursorReader implements Reader {
     }
   }
 
-  /**
-   * Keeps the bad rows of a batch, before the cursor moves past them. Resolves to whether it may move: rows that were given
-   * back are read again, and the others with them.
-   */
+  /** Keeps the bad rows of a batch. Resolves to whether the cursor may move: rows given back are read again. */
   async #isDone({ rows, settled }: Batch): Promise<boolean> {
     const fates = await settled;
     if (fates.includes("returned")) return false;
@@ -123,10 +117,7 @@ export class CursorReader implements Reader {
     return true;
   }
 
-  /**
-   * Writes how far the source is. Nodes share the record, and one may be slower than another: what is further there stays,
-   * and this node goes on behind it.
-   */
+  /** Writes how far the source is. Nodes share the record: what is further there stays. */
   async #move(next: Cursor): Promise<void> {
     const value = encodeCursor(next);
     for (;;) {

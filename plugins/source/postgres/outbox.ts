@@ -159,10 +159,7 @@ export class OutboxReader implements Reader {
     this.#refusal = why;
   }
 
-  /**
-   * Returns the statement that finishes the next rows, and returns them. By their places: 1.2 times the rate of a SELECT and a
-   * DELETE by their ids, at two thirds of the server's CPU.
-   */
+  /** Finishes and returns the next rows, by place: 1.2 times the rate of a SELECT and DELETE by ids. */
   #take(count: number): string {
     const next = `SELECT ctid FROM ${this.#from} ${this.#open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
     return `${this.#finish(`ctid = ANY(ARRAY(${next}))`)} RETURNING *`;

@@ -1,7 +1,4 @@
-/**
- * The source behind `fromRedisStream()`, loaded only where a config names it. It reads a stream on one connection, which waits
- * for entries, and acknowledges on another.
- */
+/** The source behind `fromRedisStream()`. It waits on one connection and acknowledges on another. */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { hostname } from "node:os";
 import type { Redis } from "ioredis";

@@ -116,10 +116,7 @@ export async function moveTo(folder: Folder, { name, inode }: TakenFile, target:
   return true;
 }
 
-/**
- * Gives files back their names that still have the hidden one of a move, after a crash too. One that was read already is
- * recognised by its name, so it makes no event again.
- */
+/** Gives files that still have the hidden name of a move their names back. One that was read makes no event. */
 export async function putBack({ dir }: Folder): Promise<void> {
   for (const hidden of await readdir(dir)) {
     if (!hidden.startsWith(".") || !hidden.endsWith(MOVING)) continue;

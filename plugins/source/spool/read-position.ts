@@ -1,7 +1,4 @@
-/**
- * Remembers which lines of a file are stored, in the relay's storage, for files that take longer than repeats are
- * recognised.
- */
+/** Remembers in storage which lines of a file are stored: a long one outlasts the memory of repeats. */
 import { hash } from "node:crypto";
 import { verified, withChecksum } from "../../../core/lib/checksum.ts";
 import { StorageError } from "../../../core/model/errors.ts";

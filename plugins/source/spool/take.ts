@@ -117,10 +117,7 @@ type SpoolBatch = readonly SpoolLine[];
 const CHUNK = 256 * 1024;
 const NEWLINE = 10;
 
-/**
- * Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the file.
- * Empty lines are skipped.
- */
+/** Streams the lines of an NDJSON file as batches: memory holds one batch and one line. Skips empty lines. */
 async function* lineBatches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
   let lines: SpoolLine[] = [];
   let bytes = 0;

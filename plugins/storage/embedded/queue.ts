@@ -1,7 +1,4 @@
-/**
- * The queue of one process: leases over a window of the due lines. Leases are tokens in memory. They end with the
- * process, and the lines stay in storage.
- */
+/** The queue of one process: leases, which are tokens in memory, over a window of the due lines in storage. */
 import { DUE } from "../../../core/model/schema.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import { LeaseLostError } from "../../../core/model/errors.ts";
@@ -160,10 +157,7 @@ export class EmbeddedQueue implements Queue {
     if (next !== undefined) this.#add(next);
   }
 
-  /**
-   * While the commit runs, the line is leased to nobody: no claim and no page that is read meanwhile can give it to a
-   * node.
-   */
+  /** While the commit runs, the line is leased to nobody, so that no claim or page gives it to a node. */
   async withdraw(due: Due, changes: readonly Change[], next?: Due): Promise<boolean> {
     const queue = this.#window.queueOf(due.subscriptionId);
     const known = queue.lines.get(due.ordinal);

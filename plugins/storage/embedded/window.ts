@@ -1,7 +1,4 @@
-/**
- * Holds up to `size` waiting lines in memory, shared out over subscriptions, so that no backlog can fill it. Lines
- * without room stay in storage and are read in pages later.
- */
+/** Holds up to `size` waiting lines, shared out over subscriptions. Others stay in storage, and are read later. */
 import { setNewest } from "../../../core/lib/bounded-map.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import { DUE } from "../../../core/model/schema.ts";

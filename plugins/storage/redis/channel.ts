@@ -14,10 +14,7 @@ const ALIVE_MS = 1_000;
 /** Bare prefixes of the watched keys: any key with them may have changed. */
 const EVERYTHING = [SUBSCRIPTION.start, CONTROL.start];
 
-/**
- * An epoch is a number that grows by one, and the id of the commit that made it: two epochs with one number are of
- * different data.
- */
+/** An epoch is a number that grows by one, and the id of its commit: the number alone does not name the data. */
 const numberOf = (epoch: string): number => Number.parseInt(epoch, 10) || 0;
 
 interface Connected {

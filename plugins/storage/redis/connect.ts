@@ -26,10 +26,7 @@ export const CALL_MS = 1_800;
 /** Wait between attempts to connect, ms. */
 const AGAIN_MS = 200;
 
-/**
- * Returns what Redis said, without the script and the line in front of it: Redis 6 puts them before what a command
- * within a script was refused for.
- */
+/** Returns what Redis said, without the script and the line that Redis 6 puts before it. */
 export const withoutPlace = (message: string): string =>
   /^ERR Error running script .*?: -([A-Z]+ .*)$/s.exec(message)?.[1] ?? message;
 

@@ -39,7 +39,6 @@ export async function serverOf(client: Client, tag: string): Promise<Redis> {
   return server;
 }
 
-/** Returns a value of INFO. */
 export const infoOf = (info: string, name: string): string | undefined =>
   new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
 
@@ -138,10 +137,7 @@ function refuse({ version, isReplica, eviction }: RedisProbe): void {
   if (why !== undefined) throw new StartError(78, why);
 }
 
-/**
- * Asks Redis to rewrite its append-only file after erasures, at most once in an hour over all nodes: until then the file
- * has what was deleted.
- */
+/** Has Redis rewrite its append-only file after erasures, at most once an hour over all nodes. */
 function createRewrite(client: Client, tag: string, log: Log): () => Promise<void> {
   let refused = false;
   return async () => {

@@ -20,10 +20,7 @@ local ARGV = ARGV
 if ARGV[1] == '${PACKED}' then ARGV = cjson.decode(ARGV[2]) end
 `;
 
-/**
- * Returns how large a call is. Above 1 it is sent alone: that is what Redis and its client take in one piece without a
- * noticeable pause, some ten milliseconds of work.
- */
+/** Returns how large a call is. Above 1 it is sent alone: Redis does that much in some ten milliseconds. */
 export function sizeOf(args: Args): number {
   let chars = 0;
   for (const arg of args) chars += typeof arg === "string" ? arg.length : 8;

@@ -13,7 +13,6 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { StorageFault } from "../../../core/model/errors.ts";
 import type { CleanUp } from "./clean-up.ts";
 
-/** The statements of one table. */
 export interface Table {
   readonly get: StatementSync;
   readonly put: StatementSync;

@@ -26,10 +26,7 @@ export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: 
     at += (await handle.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 }
 
-/**
- * Writes a new file next to the old one, syncs it and moves it into place, so that readers see all of it or nothing.
- * Does not sync the folder.
- */
+/** Writes and syncs a new file, then moves it into place: readers see all or nothing. Does not sync the folder. */
 export async function replaceFile(temporary: string, path: string, text: string): Promise<void> {
   const handle = await createFile(temporary);
   try {

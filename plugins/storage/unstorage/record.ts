@@ -12,10 +12,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/**
- * Puts JSON values into the file unchanged, several lines of JSON as a list, any other text as a string. Unchanged text
- * must survive UTF-8.
- */
+/** Puts JSON into the file unchanged, lines of JSON as a list, other text as a string. It must survive UTF-8. */
 function body(value: string): string {
   const lines = value.isWellFormed() ? value.split("\n") : [];
   if (lines.length === 0 || !lines.every(isJson)) return `"text": ${JSON.stringify(value)}`;

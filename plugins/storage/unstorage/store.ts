@@ -41,7 +41,6 @@ export interface Journal {
 interface Shelf {
   readonly driver: Driver;
   readonly form: ItemForm;
-  /** The keys of all items. */
   readonly keys: SortedMap;
   /** Left out where items are never torn, and gone with the process. */
   readonly journal?: Journal;

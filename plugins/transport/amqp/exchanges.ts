@@ -1,7 +1,4 @@
-/**
- * Publishes to exchanges, over a channel for each: the broker closes the channel of a publisher that names an exchange
- * which is not there, and with it goes all that was under way on it.
- */
+/** Publishes over a channel for each exchange: the broker closes that of one which is not there. */
 import type { ChannelModel, ConfirmChannel } from "amqplib";
 import type { TransportRequest } from "../../../core/ports/transport.ts";
 

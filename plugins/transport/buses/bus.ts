@@ -11,7 +11,6 @@ import { Sending } from "./sending.ts";
 interface BusKind {
   /** Without a colon: `nats`. */
   readonly scheme: string;
-  /** Name of the connection. */
   readonly name: string;
   /** For people: `NATS`, which takes `messages`. */
   readonly system: string;
@@ -150,7 +149,6 @@ export abstract class ConnectedBus extends Bus {
     return ["is not connected", this.#said].filter((part) => part !== undefined).join(": ");
   }
 
-  /** Begins to connect. */
   connect(): this {
     const keeper = {
       stopping: this.#end.signal,

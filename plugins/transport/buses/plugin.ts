@@ -21,7 +21,6 @@ interface BusPlugin<Options extends Connection> {
   readonly rules: Rules<Omit<Options, "name">>;
   /** Problems that the rules do not find. */
   readonly problems?: readonly FieldError[];
-  /** The secret options by their paths. */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
   /** Called only when there is no problem. */
   open(options: Options, ctx: PluginContext): Promise<Transport>;

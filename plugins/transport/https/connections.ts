@@ -14,7 +14,6 @@ import { identityOf, placeName, sameCertificate, type Aim } from "./target.ts";
 
 interface ConnectionOptions extends ClientOptions {
   readonly connectHttp2: typeof connectHttp2;
-  /** The TLS identity of single hosts. */
   readonly hosts: ReadonlyMap<string, TlsIdentity>;
   readonly maxIdle: number;
   readonly maxAgeMs: number;
@@ -96,10 +95,7 @@ export class Connections implements SessionOwner<Place> {
     place.opened(connection, true);
   }
 
-  /**
-   * Forgets where a subscription's requests go. Idle connections that no other subscription uses are closed; busy ones
-   * are closed when they are given back.
-   */
+  /** Forgets a subscription's places, and closes connections that no other uses, busy ones when given back. */
   forget(subscriptionId: string): void {
     const place = this.#routes.get(subscriptionId)?.place;
     this.#routes.delete(subscriptionId);

@@ -11,7 +11,6 @@ import { H2Session } from "./session.ts";
 import type { SessionStream, StreamUser } from "./session-stream.ts";
 import type { Token, Tokens } from "./tokens.ts";
 
-/** Bytes of the body that are kept. */
 const KEPT_BYTES = 4_096;
 /** Most connections opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;

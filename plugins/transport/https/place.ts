@@ -8,7 +8,6 @@ import { ResponseBytes, type Excess } from "./response-bytes.ts";
 import type { H2Session } from "./session.ts";
 import { Target } from "./target.ts";
 
-/** The user of a connection. */
 export interface ConnectionUser {
   /** Path and query of its request, known from when it takes a connection. */
   path: string;
@@ -134,10 +133,7 @@ export class PooledConnection {
     );
   }
 
-  /**
-   * Checks the response's bounds before undici's parser, which takes its input from `read`. Nothing else sees every byte:
-   * the parser has no callback for chunk extensions and trailers.
-   */
+  /** Checks a response's bounds before undici's parser, which sees no chunk extensions and trailers. */
   #watch(socket: Socket): void {
     const read = socket.read.bind(socket);
     socket.read = (size?: number): unknown => {

@@ -7,7 +7,6 @@ import { MOST_INFORMATIONAL, type Excess } from "./response-bytes.ts";
 const NO_ERROR = 0;
 const CANCEL = 8;
 
-/** The user of one request. */
 export interface StreamUser {
   responded(status: number, headers: IncomingHttpHeaders): void;
   received(chunk: Uint8Array): void;

@@ -134,10 +134,7 @@ export class H2Session<Place extends Target = Target> implements Timed {
     await closed;
   }
 
-  /**
-   * Each request allows the receiver the bytes of one response, whatever frames they are, and the session as much again.
-   * The rest lapses when a response ends.
-   */
+  /** Each request allows the receiver the bytes of one response in any frames, and the session as much again. */
   #take(bytes: number): boolean {
     this.#left -= bytes;
     if (this.#left >= 0) return true;

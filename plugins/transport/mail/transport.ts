@@ -31,7 +31,6 @@ const RULE = "an address that the connection may write to, such as ops@example.c
 /** How long a connection that says nothing is kept, ms: a send has ended by then. */
 const SILENT_MS = 30_000;
 
-/** An error of the client. */
 interface MailError extends Error {
   readonly code?: string;
   readonly response?: string;
