@@ -164,12 +164,14 @@ function code(value: string, name: string): string {
 
 function limits(): string {
   const groups = Map.groupBy(Object.entries(defaultRows), ([, row]) =>
-    row === false ? "off" : `${row.perMinute} and ${row.per5s}`,
+    row === false ? "Off" : `${row.perMinute} in 60 seconds, ${row.per5s} in 5 seconds`,
   );
   return [
     "## limits",
     'Requests that one caller may make in 60 seconds (`perMinute`) and in 5 seconds (`per5s`), by operation. A row in the config replaces the row here: `"GET /v1/qr": { perMinute: 60, per5s: 10 }`. `false` switches a row off, `"*": false` all but those named beside it. `POST /events` has no row unless the config gives it one. `check: { token }` opens `GET /limits/check`: [external rate-limit check](proxies.md).',
-    [...groups].map(([bounds, rows]) => `- ${bounds}: ${rows.map(([name]) => `\`${name}\``).join(", ")}`).join("\n"),
+    ...[...groups].map(
+      ([bounds, rows]) => `${bounds}:\n\n\`\`\`text\n${rows.map(([name]) => name).join("\n")}\n\`\`\``,
+    ),
   ].join("\n\n");
 }
 
