@@ -100,8 +100,8 @@ export interface ServerOptions {
   /** Open connections beyond this are closed at once. @default 10000 */
   readonly maxConnections: number;
   /**
-   * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`; without others it says
-   * `degraded`, 200. @default []
+   * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`. Others that are away make it
+   * `degraded`, which is 200. @default []
    */
   readonly readyNeeds?: readonly string[];
   /** PEM files to serve HTTPS with. @default plain HTTP */
@@ -115,8 +115,8 @@ export interface ServerOptions {
 
 export interface DeliveryOptions {
   /**
-   * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; the body is not
-   * waited for. @default 10000
+   * One attempt, from the lookup of the name to the end of the answer's headers, in milliseconds; a body that comes
+   * later is not waited for. @default 10000
    */
   readonly timeoutMs: number;
   /** Attempts under way at once; those to slow receivers at most half of them. @default 512 */
