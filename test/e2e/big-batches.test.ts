@@ -11,7 +11,7 @@ import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
 const missing = needs("redis");
-const EVENTS = Number(process.env["EVENTS"] ?? 100);
+const EVENTS = Number(process.env["EVENTS"] ?? 50);
 const SUBSCRIPTIONS = Number(process.env["SUBSCRIPTIONS"] ?? 10);
 const PUBLISHERS = Number(process.env["PUBLISHERS"] ?? 4);
 

@@ -10,7 +10,7 @@ import { postgresUpstream } from "../support/upstreams/postgres.ts";
 import { rabbitUpstream } from "../support/upstreams/rabbitmq.ts";
 import { redisUpstream } from "../support/upstreams/redis.ts";
 
-const TOTAL = 6_000;
+const TOTAL = 4_000;
 
 describe.each([
   ["RabbitMQ", needs("rabbitmq"), rabbitUpstream],
@@ -35,7 +35,7 @@ describe.each([
       source: `${upstream.factory}(${JSON.stringify(upstream.options(queue, 100))})`,
       imports: [upstream.factory],
       total: TOTAL,
-      kills: 3,
+      kills: 2,
       left: () => upstream.left(queue),
       async restart() {
         await upstream.server.kill();

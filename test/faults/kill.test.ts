@@ -36,7 +36,7 @@ describe.each(STORAGES)("$storage() after sudden death", ({ storage, lines, coun
   it("has everything that it acknowledged, killed again and again at any moment", async () => {
     const folder = fresh();
     const book = ledger();
-    for (let round = 0; round < 6; round++) {
+    for (let round = 0; round < 4; round++) {
       const before = book.accepted.size;
       // Seeded by the round.
       let left = 1 + ((round * 7_919) % lines);

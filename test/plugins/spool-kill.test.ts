@@ -22,7 +22,7 @@ it("stores every event of every file once when it is killed again and again", as
     source: `spool({ dir: ${JSON.stringify(dir)} })`,
     imports: ["spool"],
     total: FILES * EVENTS,
-    kills: 6,
+    kills: 4,
     left: async () => (FILES - (await readdir(join(dir, "done"))).length) * EVENTS,
   });
 }, 240_000);

@@ -37,6 +37,9 @@ describeStorage("unstorage(memory)", {
   clock,
   open: async () => unstorage(memoryDriver()).setup(pluginContext(clock, "/nonexistent")),
   skips: { reopen: "this driver forgets everything when it is closed" },
+  // An item a row.
+  subscriptions: 12,
+  publishers: 4,
   publisherSubscriptions: 0,
 });
 

@@ -91,7 +91,7 @@ interface Found {
 }
 
 /** sqlite()'s reader alone is fifty times as fast as its thread, and sees the same: every so many states have the thread too. */
-const WHOLE = 8;
+const WHOLE = 16;
 
 /** Opens the folder with the real driver and reads all of it. */
 async function readRows(storage: StorageName, dir: string, whole: boolean): Promise<Found> {

@@ -2,4 +2,4 @@
 import { describeSeeds } from "./seeds.ts";
 
 const what = "with several nodes: killed, frozen, cut off, on one shared store with leases that lapse";
-describeSeeds("several", 100, what);
+describeSeeds("several", 50, what);

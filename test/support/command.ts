@@ -36,14 +36,21 @@ export interface Running extends AsyncDisposable {
   readonly ended: Promise<Ran>;
 }
 
+/**
+ * What `start` would start itself once more with (cli/relay.mjs), and room for the young objects of a start. Given at once they
+ * save a quarter of its CPU time. The torture, the package and the quick start are run without.
+ */
+const LEAN_FLAGS = ["--min-semi-space-size=16", "--max-semi-space-size=16"];
+const LEAN_ENV = { MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072" };
+
 /** Starts the command and leaves it running; disposing ends it by force. */
 export function startCommand(args: readonly string[], options: RunOptions = {}): Running {
   const { PATH = "", HOME = "" } = process.env;
-  const command = options.program === undefined ? [process.execPath, ENTRY] : [options.program];
+  const command = options.program === undefined ? [process.execPath, ...LEAN_FLAGS, ENTRY] : [options.program];
   const [program = "", ...rest] = [...(options.under ?? []), ...command, ...args];
   const child = spawn(program, rest, {
     cwd: options.cwd,
-    env: { PATH, HOME, ...options.env },
+    env: { PATH, HOME, ...(options.program === undefined && LEAN_ENV), ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   let stdout = "";

@@ -1,4 +1,5 @@
-// A few seconds of torture for each storage: real processes, real TLS, and everything that may befall them here.
+// Three seconds of torture for each storage: real processes, real TLS, and everything that may befall them here. More of it:
+// `npm run torture -- --storage all --seconds 60`.
 import { describe, it } from "vitest";
 import { ordeal, STORAGES } from "../../tools/torture/ordeal.ts";
 import { ENTRY } from "../support/command.ts";
@@ -14,7 +15,7 @@ describe("under torture", () => {
     async (storage, { skip, expect }) => {
       const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
       skip(missing !== undefined, missing);
-      const end = await ordeal({ storage, seed, seconds: 5, hostile: false, command, say: () => undefined });
+      const end = await ordeal({ storage, seed, seconds: 3, hostile: false, command, say: () => undefined });
       const { lost, overdue, violations } = end;
       expect({ seed, lost, overdue, violations }).toEqual({ seed, lost: 0, overdue: 0, violations: [] });
       // How many there are is up to the machine.
