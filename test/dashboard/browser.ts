@@ -116,6 +116,9 @@ export async function judge(page: Pick<Page, "evaluate">, rules?: readonly strin
   const only = JSON.stringify({
     // Of what passes, one node a rule is enough to be found: nobody reads them.
     resultTypes: ["violations"],
+    selectors: false,
+    // No rule of these asks for stylesheets.
+    preload: false,
     ...(rules !== undefined && { runOnly: { type: "rule", values: rules } }),
   });
   const found = (await page.evaluate(

@@ -51,27 +51,6 @@ describe("the dispatcher", () => {
     await dispatcher.stop(0);
   });
 
-  it("stops when it is told to while a claim looks, and finds nothing", async () => {
-    const looking = Promise.withResolvers<readonly Lease[]>();
-    const never = (signal: AbortSignal): Promise<void> =>
-      new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    const dispatcher = createDispatcher({
-      queue: { claim: () => looking.promise, wake: never } as unknown as Queue,
-      slots: new Slots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
-      perSubscription: 1,
-      clock: testClock(),
-      log: quietLog(),
-      deliver: async () => undefined,
-    });
-    dispatcher.start();
-    await turn();
-    let stopped = false;
-    void dispatcher.stop(0).then(() => (stopped = true));
-    looking.resolve([]);
-    for (let i = 0; i < 5; i++) await turn();
-    expect(stopped).toBe(true);
-  });
-
   it("leaves nothing behind of its waits, however often it is woken", async () => {
     let wakeUp = (): void => {};
     const waits: AbortSignal[] = [];

@@ -90,16 +90,6 @@ describe("the outcome of a reply", () => {
       pauseMs: 60_000,
     });
   });
-
-  it("depends on nothing but its arguments", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 100, max: 599 }), fc.integer({ min: 1, max: 5 }), (status, attempt) => {
-        expect(judge(answer(status), { ...standing, attempt })).toEqual(
-          judge(answer(status), { ...standing, attempt }),
-        );
-      }),
-    );
-  });
 });
 
 describe("the standing of a pending delivery", () => {

@@ -65,21 +65,6 @@ describe("DELETE", () => {
     expect([pinged.status, pinged.json.code]).toEqual([404, "NOT_FOUND"]);
     expect((await relay.call("POST", `${HOOKS}/${id}/test`)).status).toBe(404);
   });
-
-  it("cannot be undone, told from never having been, or repeated", async () => {
-    await using receiver = await startReceiver();
-    await using relay = await startRelay({ storage: memory() });
-    const { id } = await relay.subscribe(receiver.url());
-    await relay.call("DELETE", `${HOOKS}/${id}`);
-    const unknown = `${HOOKS}/sub_00000000000000000000000000`;
-    for (const [method, body] of [["DELETE"], ["GET"], ["PATCH", { status: "active" }]] as const) {
-      const [gone, never] = await Promise.all([
-        relay.call(method, `${HOOKS}/${id}`, { body }),
-        relay.call(method, unknown, { body }),
-      ]);
-      expect([gone.status, gone.json.detail, gone.json.type]).toEqual([404, never.json.detail, never.json.type]);
-    }
-  });
 });
 
 describe("disabling", () => {

@@ -11,8 +11,9 @@ import { startNginx } from "../support/nginx.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
 const missing = needs("nginx");
-/** How many clients publish, each one event after the other, as fast as they are answered. */
-const CLIENTS = 20;
+/** How many clients publish, each one event after the other, with a breath between them. */
+const CLIENTS = 10;
+const BREATH_MS = 20;
 const PAUSE_MS = 300;
 const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
@@ -48,6 +49,7 @@ it("a rolling restart behind nginx answers nobody with 502", { timeout: 240_000 
       const code = answer.statusCode === 503 ? ` ${/"code":"(\w+)"/.exec(text)?.[1]}` : "";
       const what = `${answer.statusCode}${code}`;
       answers.set(what, (answers.get(what) ?? 0) + 1);
+      await new Promise((resolve) => setTimeout(resolve, BREATH_MS));
     }
   };
   try {

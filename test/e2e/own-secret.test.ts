@@ -63,19 +63,6 @@ describe("a subscription that is created with a secret", () => {
     expect(JSON.stringify(json)).not.toContain(secret.slice(6));
   });
 
-  it.each([
-    ["too short", `whsec_${randomBytes(23).toString("base64")}`, "must hold 24 to 64 bytes"],
-    ["too long", `whsec_${randomBytes(65).toString("base64")}`, "must hold 24 to 64 bytes"],
-    ["easy to guess", `whsec_${Buffer.alloc(32).toString("base64")}`, "is easy to guess"],
-    ["without its prefix", randomBytes(32).toString("hex"), "must be whsec_ and then base64"],
-    ["no text", 7, "must be text"],
-  ])("is refused where that is %s, with the fix and without the value", async (_, secret, message) => {
-    const got = await create("key_own_refused", secret);
-    expect(got.status).toBe(400);
-    expect(got.json.errors).toEqual([{ path: "secret", message: expect.stringContaining(message) }]);
-    if (typeof secret === "string") expect(JSON.stringify(got.json)).not.toContain(secret.slice(6, 40));
-  });
-
   it("cannot be given another one in an update: that is what a rotation is for", async () => {
     const { json } = await create("key_own_update", undefined);
     expect(json.data.secret).toMatch(/^whsec_/);

@@ -195,9 +195,9 @@ defineRelay({ nonsense: true });\n`,
       const options = { cwd: user, env: { PATH, HOME, NO_COLOR: "1" } };
       return (await run(join(tools, "vitest"), ["run", ...args], options)).stdout;
     };
-    expect(await tests(...kinds.filter((kind) => kind !== "storage").map(made))).toMatch(/Test Files +4 passed/);
     // The laws over a driver that writes files take minutes; they are run for `unstorage(fs-lite)`.
-    expect(await tests(made("storage"), "-t", "names what is wrong")).toMatch(/Tests +\d+ passed/);
+    const quick = "^(?!my-storage keeps the law)";
+    expect(await tests(...kinds.map(made), "-t", quick)).toMatch(/Test Files +5 passed/);
     for (const kind of kinds) await rm(made(kind), { recursive: true });
   });
 

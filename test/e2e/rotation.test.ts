@@ -120,55 +120,6 @@ describe("two rotations at once", () => {
   });
 });
 
-describe("a rotation", () => {
-  it("keeps two secrets at most, ends the old one at once when asked, and by time otherwise", async () => {
-    await using receiver = await startReceiver();
-    const { id, secret: first } = await relay.subscribe(receiver.url(), {}, "key_two");
-    const rotate = async (body?: unknown) =>
-      (
-        await relay.call("POST", `${hooks("key_two")}/${id}/rotate-secret`, {
-          token,
-          ...(body === undefined ? {} : { body }),
-        })
-      ).json.data;
-    const ping = async (): Promise<Received> => {
-      await relay.call("POST", `${hooks("key_two")}/${id}/test`, { token });
-      return receiver.requests.at(-1) as Received;
-    };
-    const second = await rotate();
-    expect(Object.keys(second)).toEqual([
-      "id",
-      "url",
-      "events",
-      "status",
-      "secret",
-      "updatedAt",
-      "previousSecretExpiresAt",
-    ]);
-    const until = Date.parse(second.previousSecretExpiresAt as string) - Date.now();
-    expect(until).toBeGreaterThan(86_390_000);
-    expect(until).toBeLessThanOrEqual(86_400_000);
-    const third = await rotate({ overlapSeconds: 604_800 });
-    const sent = await ping();
-    expect(verdict(sent, first)).toHaveLength(2);
-    expect([verdict(sent, second.secret as string), verdict(sent, third.secret as string)]).toEqual([[], []]);
-    expect(String(sent.headers["webhook-signature"]).split(" ")).toHaveLength(2);
-    const fourth = await rotate({ overlapSeconds: 0 });
-    expect(fourth.previousSecretExpiresAt).toBeNull();
-    const alone = await ping();
-    expect(verdict(alone, third.secret as string)).toHaveLength(2);
-    expect([verdict(alone, fourth.secret as string), alone.headers["x-relay-webhook-signature-previous"]]).toEqual([
-      [],
-      undefined,
-    ]);
-    for (const overlapSeconds of [-1, 604_801, 1.5, "1", null, true])
-      expect(
-        (await relay.call("POST", `${hooks("key_two")}/${id}/rotate-secret`, { token, body: { overlapSeconds } }))
-          .status,
-      ).toBe(400);
-  });
-});
-
 describe("a PATCH to another origin", () => {
   it("never takes a stored header value along, whatever the spelling", async () => {
     await using here = await startReceiver();

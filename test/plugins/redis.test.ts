@@ -47,6 +47,7 @@ describe.skipIf(missing !== undefined)(
       second: (storage) => openAs(prefixOf(storage)),
       lapse: () => clock.advance(LEASE_MS),
       backlog: 11_000,
+      publishers: 8,
       publisherSubscriptions: 2,
       skips: { untold: "the commit that writes a due line puts it into the queue" },
     });

@@ -15,7 +15,7 @@ describe("under torture", () => {
     async (storage, { skip, expect }) => {
       const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
       skip(missing !== undefined, missing);
-      const end = await ordeal({ storage, seed, seconds: 3, hostile: false, command, say: () => undefined });
+      const end = await ordeal({ storage, seed, seconds: 3, wide: 20, hostile: false, command, say: () => undefined });
       const { lost, overdue, violations } = end;
       expect({ seed, lost, overdue, violations }).toEqual({ seed, lost: 0, overdue: 0, violations: [] });
       // How many there are is up to the machine.

@@ -27,6 +27,8 @@ describeStorage("my-storage", {
   },
   runs: 3,
   backlog: 300,
+  subscriptions: 4,
+  publishers: 4,
   publisherSubscriptions: 0,
   skips: { slow: "a file for each record" },
 });
