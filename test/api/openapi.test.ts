@@ -7,7 +7,7 @@ import { defaultRows } from "../../config/limits.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
-import { type Described, type Document, unpromised, walker } from "./walk.ts";
+import { type Described, type Document, unpromised } from "./walk.ts";
 import { CHECK_TOKEN } from "../support/gateway.ts";
 import { startThrough } from "./through.ts";
 import type { Through } from "./through.ts";
@@ -182,53 +182,4 @@ describe("the refusals that are hard to come by", () => {
       expect(unpromised(document, "POST", `/api-keys/{keyId}/webhooks/{subscriptionId}${path}`, got)).toEqual([]);
     }
   });
-});
-
-/** More of it: `RELAY_WALK=200000`. */
-const STEPS = Number(process.env["RELAY_WALK"] ?? 2_000);
-
-describe("a random walk", () => {
-  it(
-    `of ${STEPS} requests made from the document meets no 5xx and no answer beyond it`,
-    { timeout: 240_000 },
-    async () => {
-      const known = {
-        ...{ keyId: ["key_1", "key_2"], slug: ["abc", "d-e"], id: ["7"] },
-        path: ["v1/qr", "v1/qr/abc", "v1/links/create", "docs"],
-      };
-      const odd = ["..", "%00", "sub_", "a".repeat(300), "%F0%9F%92%A5", "evt_0", "-", "__proto__", "toString"];
-      const { random, pick, text, request, remember } = walker(document, 20_261_126, known, odd);
-      const all = Object.entries(document.paths)
-        .flatMap(([path, item]) => Object.entries(item).map(([method, described]) => ({ path, method, described })))
-        .filter(({ path }) => !path.endsWith("/stream") && path !== "/relay/backup");
-      // The gateway has more operations than all the rest, and most of them are alike.
-      const passed = all.filter(({ path }) => path.startsWith("/v1/"));
-      const ours = all.filter(({ path }) => !path.startsWith("/v1/"));
-      const wrong: string[] = [];
-      const statuses = new Set<number>();
-      for (let step = 0; step < STEPS && wrong.length === 0; step++) {
-        const { path, method, described } = pick(random() < 0.25 ? passed : ours);
-        // Only `/limits/check` answers 403, and only when it is asked to.
-        const { target, body } = request(path, described, path === "/limits/check" ? 0.9 : 0.3);
-        const bearer = bearerOf(described);
-        const any = bearer === "bearer" || (bearer === "check" && random() < 0.1);
-        const token = any ? pick(["all+mfa", "all+mfa", "all", "key_1"]) : TOKENS[bearer];
-        const headers: Record<string, string> = {};
-        for (const { name, schema } of described.parameters.filter((one) => one.in === "header"))
-          if (random() < 0.4)
-            headers[name] = text(schema)
-              .replaceAll(/[^\x20-\x7e]/g, "?")
-              .slice(0, 500);
-        if (path.startsWith("/v1/")) headers["x-client-key"] = pick(["a", "b", "c", "d"]);
-        const got = await api.ask(method.toUpperCase(), target, { token, headers, body });
-        statuses.add(got.status);
-        if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
-        // A segment that is none leads to another path, or to none.
-        if (got.status !== 404) wrong.push(...unpromised(document, method.toUpperCase(), path, got));
-        remember(got);
-      }
-      expect(wrong).toEqual([]);
-      expect([...statuses]).toEqual(expect.arrayContaining([200, 201, 202, 204, 400, 401, 403, 404, 418, 429]));
-    },
-  );
 });

@@ -51,15 +51,6 @@ describe("slots", () => {
     expect(made.admit("new")).toBe(0);
   });
 
-  it("are held by slow ones to a half at most, and a quick one finds one at once", async () => {
-    const made = table(64, 16);
-    const slow = many("slow", 40);
-    for (const id of slow) await made.known(id, 9_000, "key_1", "https://slow.example");
-    await made.known("quick", 5, "key_2");
-    expect(fill(made, [...slow, ...slow, ...slow]).length).toBeLessThanOrEqual(32);
-    for (let i = 0; i < 16; i++) made.take("quick", "key_2");
-  });
-
   it("are not taken by a thousand new ones that hang, of one key or of many, and those get theirs in time", async () => {
     for (const keys of [1, 2, 200]) {
       const made = table(64, 16);

@@ -91,7 +91,7 @@ describe("a random walk", () => {
     };
     // No dot segments: the client itself would fold them.
     const odd = ["%00", "a".repeat(300), "%F0%9F%92%A5", "__proto__", "constructor", "-", "%2F", "%"];
-    const { random, pick, request, remember } = walker(document, 20_261_121, known, odd);
+    const { random, pick, text, request, remember } = walker(document, 20_261_121, known, odd);
     const tokens = [
       await relay.token({ mfa: true }),
       await relay.token(),
@@ -116,7 +116,14 @@ describe("a random walk", () => {
       const { target, body } = request(path, described);
       const token =
         path === "/events" ? TEST_KEYS.publishToken : path.startsWith("/limits/") ? CHECK_TOKEN : pick(tokens);
-      const got = await relay.call(method.toUpperCase(), target, { token, ...(body !== undefined && { body }) });
+      const headers: Record<string, string> = {};
+      for (const { name, schema } of described.parameters.filter((one) => one.in === "header"))
+        if (random() < 0.4) headers[name] = text(schema).replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 500); // prettier-ignore
+      const got = await relay.call(method.toUpperCase(), target, {
+        token,
+        headers,
+        ...(body !== undefined && { body }),
+      });
       statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
       if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
       if (got.status !== 404) wrong.push(...unpromised(document, method, path, got));

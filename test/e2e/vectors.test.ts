@@ -1,9 +1,9 @@
-// Every token vector on every management route, every URL vector on the routes that take URLs; limits off, then on.
+// Every token vector on every management route; limits off, then on. The vectors of URLs: test/api/guarded.test.ts.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jwt } from "../../plugins/auth/jwt.ts";
 import { startRelay, type Answered, type TestRelay } from "../support/relay.ts";
 import { AUDIENCE, buildVector, goodToken, ISSUER, jwk, SECRET } from "../support/tokens.ts";
-import { tokenVectors, urlVectors } from "../support/vectors.ts";
+import { tokenVectors } from "../support/vectors.ts";
 
 const rsa = jwt({ keys: [jwk], algorithms: ["RS256"], issuer: ISSUER, audience: AUDIENCE, typ: "at+jwt" });
 const shared = jwt({ secret: SECRET, algorithms: ["HS256"], issuer: ISSUER, audience: AUDIENCE });
@@ -127,35 +127,4 @@ describe.each([
       }
     }
   }, 240_000);
-});
-
-describe.each([
-  ["limits off", {}],
-  ["limits and abuse on", { limits: {}, abuse: {} }],
-])("URLs that need no name service to be refused, %s", (_, limits) => {
-  let relay: TestRelay;
-  let stored: string;
-  beforeAll(async () => {
-    relay = await startRelay({ guard: {}, ...limits });
-    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: HOOK });
-    stored = made.json.data.id as string;
-  });
-  afterAll(() => relay[Symbol.asyncDispose]());
-  const malformed = (url: string): boolean => url === "" || url.length > 2_048 || !/^https:/i.test(url);
-
-  const refused = urlVectors.filter(({ allowed, stage }) => !allowed && stage === "register");
-  it(`are refused by create and update, all ${refused.length}, and nothing is stored`, async () => {
-    const wrong: string[] = [];
-    for (const { id, url } of refused) {
-      // Everyone has windows of their own: what is refused is refused for the URL.
-      const token = await relay.token({ sub: `user-${id}` });
-      const expected = malformed(url) ? 400 : 422;
-      const create = await relay.call("POST", "/api-keys/key_1/webhooks", { token, body: { ...HOOK, url } });
-      const update = await relay.call("PATCH", `/api-keys/key_1/webhooks/${stored}`, { token, body: { url } });
-      for (const { status } of [create, update]) if (status !== expected) wrong.push(`${id} ${url}: ${status}`);
-    }
-    expect(wrong).toEqual([]);
-    const list = await relay.call("GET", "/api-keys/key_1/webhooks");
-    expect(list.json.data.map(({ url }: { url: string }) => url)).toEqual([HOOK.url]);
-  });
 });
