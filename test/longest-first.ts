@@ -6,8 +6,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** They take half a minute to one, of which they mostly wait for processes that they have started. */
 const LONGEST = [
-  ...["torture/torture", "dashboard/events", "e2e/package", "cli/build", "e2e/brokers-kill", "plugins/filesystem"],
-  ...["plugins/sqlite", "e2e/nodes-changes", "dashboard/subscriptions", "runtime/transforms", "e2e/editions"],
+  ...["torture/torture", "dashboard/events", "e2e/package", "cli/build", "e2e/brokers-kill", "power-loss/filesystem"],
+  ...["plugins/filesystem", "e2e/big-batches", "faults/kill", "dashboard/views", "e2e/kill", "runtime/transforms"],
+  ...["plugins/to-amqp", "plugins/from-amqp", "e2e/nodes-changes", "e2e/editions", "dashboard/subscriptions"],
 ];
 
 export class LongestFirst extends BaseSequencer {

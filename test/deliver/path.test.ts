@@ -221,26 +221,6 @@ describe("a delivery", () => {
     await test.answered(2);
     expect(await test.status(id)).toBe("delivered");
   });
-
-  it("of one bad receiver does not delay the others", async () => {
-    await using test = await testPath({ delivery: { concurrency: 32, perSubscription: 16 } });
-    const hang = (_: unknown, signal: AbortSignal): Promise<never> =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
-    const bad = await test.subscribe(["bad"]);
-    await test.subscribe(["good"]);
-    await test.start();
-    // It was well at first: one of which nothing is known has fewer attempts at once.
-    await test.publish("bad");
-    await test.answered(1);
-    test.otherwise = (request, signal) =>
-      request.subscriptionId === bad ? hang(request, signal) : Promise.resolve(replied(200));
-    for (let i = 0; i < 100; i++) await test.publish("bad");
-    await test.whenSent(17);
-    const good = await Promise.all(Array.from({ length: 50 }, () => test.publish("good")));
-    await test.answered(67);
-    for (const id of good) expect(await test.status(id)).toBe("delivered");
-    expect(test.sent.filter((request) => request.subscriptionId === bad)).toHaveLength(17);
-  });
 });
 
 describe("after a crash", () => {

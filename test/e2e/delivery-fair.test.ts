@@ -58,18 +58,6 @@ describe("one bad receiver", () => {
     for (const path of good) expect(paths(receiver, path)).toBe(20);
     held.release();
   });
-
-  it("that fails at once, over and over, does not either", async () => {
-    await using receiver = await startReceiver({ script: ({ path }) => (path === "/bad" ? 500 : 200) });
-    await using relay = await startRelay({ storage: sqlite(), health: false });
-    await relay.subscribe(receiver.url("/bad"), { events: ["bad"] });
-    await relay.subscribe(receiver.url("/good"), { events: ["good"] });
-    await publish(relay, "bad", 2_000);
-    for (let n = 1; n <= 20; n++) {
-      await publish(relay, "good", 1);
-      await expect.poll(() => paths(receiver, "/good"), { interval: 5, timeout: 60_000 }).toBe(n);
-    }
-  });
 });
 
 describe("requests under way at once", () => {

@@ -1,41 +1,12 @@
-// Jobs by the clock, in a whole relay: what is exhausted is sent again by itself, also across a kill in mid-job.
+// A replay job in a whole relay that is killed in its middle: what is exhausted is sent again by itself.
 import { describe, expect, it } from "vitest";
-import { replay, retention, sqlite } from "../../config/index.ts";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startRelay } from "../support/relay.ts";
 
 const EVERY_SECOND = "* * * * * *";
 
 describe("a replay job", () => {
-  it("sends again what is exhausted, and nothing that is delivered", async () => {
-    await using receiver = await startReceiver({
-      script: ({ headers }) => (headers["webhook-id"] === "bad" && headers["x-relay-replay"] === undefined ? 500 : 200),
-    });
-    await using relay = await startRelay({
-      storage: sqlite(),
-      retry: { attempts: 1 },
-      jobs: [
-        retention({ schedule: EVERY_SECOND, deliveredAfterMs: 86_400_000, failedAfterMs: 86_400_000 }),
-        replay({ schedule: EVERY_SECOND, olderThanMs: 0, maxAgeMs: 600_000, maxReplays: 1 }),
-      ],
-    });
-    await relay.subscribe(receiver.url());
-    for (const id of ["bad", "good"]) await relay.publish({ type: "a:b", keyId: "key_1", id, data: 1 });
-    const shown = async (id: string) => await relay.event(id);
-    await expect.poll(async () => (await shown("bad")).status, { timeout: 60_000 }).toBe("delivered");
-    const [bad] = (await shown("bad")).deliveries;
-    expect(bad).toMatchObject({ cycle: 1, attempts: [{ cycle: 1, number: 1, statusCode: 200 }] });
-    const { json } = await relay.call("GET", `/api-keys/key_1/events/bad/deliveries/${bad.subscriptionId}/attempts`);
-    expect(json.data).toMatchObject([
-      { cycle: 1, number: 1, statusCode: 200 },
-      { cycle: 0, number: 1, statusCode: 500 },
-    ]);
-    expect((await shown("good")).deliveries).toMatchObject([{ cycle: 0, attempts: [{ number: 1 }] }]);
-    expect(receiver.requests).toHaveLength(3);
-  });
-
   it(
     "that is killed in its middle goes on after the next start, each delivery whole",
     { timeout: 240_000 },

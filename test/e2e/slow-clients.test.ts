@@ -98,21 +98,6 @@ describe("publishers that are cut off", () => {
   });
 });
 
-describe("pipelined requests", () => {
-  it("are answered in their order, and one that was not whole counts for nothing", async () => {
-    const names = ["a", "b", "c", "d"];
-    const pipe = await client(
-      names.map((id) => whole(event("key_pipe", id))).join("") + whole(event("key_pipe", "e")).slice(0, -3),
-    );
-    const text = await pipe.heard(/"id":"d"/);
-    expect([...text.matchAll(/HTTP\/1\.1 (\d+)[^]*?"id":"(\w)"/g)].map((found) => [found[1], found[2]])).toEqual(
-      names.map((name) => ["202", name]),
-    );
-    pipe.socket.resetAndDestroy();
-    expect(await ids("key_pipe")).toEqual(names);
-  });
-});
-
 describe("clients that take their time", () => {
   it("hundreds of them, slow in head, body and reading, hold up nobody", async () => {
     const { json } = await relay.publish(
