@@ -54,17 +54,6 @@ describe("an id of the publisher's own", () => {
     expect((await refusal(work)).paths).toEqual(["[2].id"]);
   });
 
-  it("is stored once when many publish it at the same moment", async () => {
-    const made = desk();
-    const nodes = [made.intake, made.another(), made.another()];
-    const works = Array.from({ length: 10 }, () =>
-      nodes.map((node) => node.accept(publish([paid({ id: "1" }), paid()]))),
-    );
-    const answers = await Promise.all(works.flat());
-    expect(answers.filter((answer) => answer[0]?.duplicate === false)).toHaveLength(1);
-    expect([...made.shelf.rows.keys()].filter((key) => key.startsWith("event:"))).toHaveLength(31);
-  });
-
   it("repeated in a batch lets the new ones through, and the batch stays all or nothing", async () => {
     const made = desk();
     await made.intake.accept(publish([paid({ id: "1" })]));
@@ -134,14 +123,6 @@ describe("an Idempotency-Key", () => {
     expect((await refusal(made.intake.accept(other))).code).toBe("IDEMPOTENCY_MISMATCH");
     const elsewhere = publish([paid()], { idempotency: { ...idempotency, scope: "t" } });
     expect((await made.intake.accept(elsewhere))[0]?.duplicate).toBe(false);
-  });
-
-  it("is used up by one of two requests that race", async () => {
-    const made = desk();
-    const works = [made.intake, made.another()].map((node) => node.accept(publish([paid()], { idempotency })));
-    const answers = (await Promise.all(works)).flat();
-    expect(answers.map(({ duplicate }) => duplicate).toSorted()).toEqual([false, true]);
-    expect(answers[0]?.id).toBe(answers[1]?.id);
   });
 
   it("ends after a day, swept or not, and its successor is not swept in its place", async () => {
