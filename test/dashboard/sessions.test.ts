@@ -210,7 +210,8 @@ alone("the next person", (it) => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
-    expect(await page.title()).not.toContain("Ada");
+    // The title follows what is drawn.
+    await expect.poll(() => page.title()).not.toContain("Ada");
     const came = page.waitForResponse((response) => response.url().includes("/api-keys/key_1/stats"));
     late.release();
     await (await came).finished();
