@@ -31,7 +31,6 @@ describeStorage("filesystem()", {
   runs: 30,
   backlog: 11_000,
   // A file a row.
-  subscriptions: 12,
   publishers: 4,
   publisherSubscriptions: 0,
 });
