@@ -18,6 +18,7 @@ const check: Command = {
     "--machine": "also look at folder, disk, limits, certificates, address, storage and keys",
     ...URL_OPTION,
     "--data": "also read every record, while no relay uses the folder",
+    "--repair": "with --data: make rows again that are missing, where other records still say what they were",
     ...CONFIG_OPTIONS,
     ...JSON_OPTION,
   },
@@ -37,6 +38,7 @@ async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<
   const urls = given.list("url") ?? [];
   const asJson = given.flag("json");
   if (machine && given.flag("data")) throw usage("--data reads the records, --machine looks around: give one of them");
+  if (given.flag("repair") && !given.flag("data")) throw usage("--repair goes with --data");
   const { ConfigError } = await import("../../config/problems.ts");
   try {
     const { plan, file } = await loadFor(given, io);
@@ -105,6 +107,8 @@ async function checkStored(plan: Plan, given: Given, io: CliEnvironment): Promis
   await using _ = atEnd(() => storage.dispose());
   const own = [...((await storage.verify?.()) ?? [])];
   const found = await verifyStorage(storage, {
+    ...(given.flag("repair") && { repair: storage }),
+    repaired: ({ key, message }) => io.say(`relay: repaired: ${printable(`${key} ${message}`)}`),
     progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
   });
   if (stderr.isTTY) stderr.write("\n");

@@ -83,7 +83,7 @@ async function turnOf(
   { storage }: Pick<DeliveryDeps, "storage">,
 ): Promise<Delivery["order"]> {
   if (damaged === undefined) return undefined;
-  const sequence = await findStuck(storage, keyId, subscriptionId);
+  const [sequence] = await findStuck(storage, keyId, subscriptionId, { ending: true });
   return sequence === undefined ? undefined : { sequence, place: 0 };
 }
 

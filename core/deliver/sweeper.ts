@@ -10,6 +10,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import type { Endings } from "../records/endings.ts";
 import { skipForgotten } from "../records/held.ts";
+import { giveTurns } from "../records/missing-rows.ts";
 import { tryCommit } from "../records/transaction.ts";
 
 const SWEEP_MS = 30_000;
@@ -24,6 +25,7 @@ export function createSweeper(deps: {
   const { storage, endings, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
+  let turns: Promise<void> | undefined;
   const now = createCautiousNow(clock);
 
   /** Deletes what has expired, together with its expiry line. Repeating it deletes nothing more. */
@@ -60,17 +62,24 @@ export function createSweeper(deps: {
     endings.resume();
   }
 
+  /** A storage that has lost a row can leave a sequence in which it is nobody's turn. */
+  async function give(): Promise<void> {
+    const count = await giveTurns(storage, stopping.signal);
+    if (count > 0) log.warn("deliveries went on in order whose rows were missing", { count });
+  }
+
   return {
     /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
     async start(): Promise<void> {
       await storage.queue.sweep();
       endings.resume();
+      turns ??= give().catch((error: unknown) => log.warn("a look for lost turns failed", { error: String(error) }));
       loop ??= every(clock, SWEEP_MS, sweep, stopping.signal);
     },
     async stop(): Promise<void> {
       stopping.abort(new Error("stopping"));
       await endings.stop();
-      await loop;
+      await Promise.all([turns, loop]);
     },
   };
 }

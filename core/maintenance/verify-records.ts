@@ -188,7 +188,7 @@ function recipientsOf(storage: Readable): Recipients {
 }
 
 /** Returns the subscriptions of an event whose deliveries must exist, and how many are not written yet. */
-async function recipientsNow(
+export async function recipientsNow(
   event: RelayEvent,
   storage: Readable,
 ): Promise<{ readonly written: readonly string[]; readonly unwritten: number }> {
@@ -264,6 +264,9 @@ async function checkWaiting({ key, value }: Entry, storage: Readable): Promise<s
   if (delivery === undefined) return "belongs to a delivery that does not exist";
   if (delivery === DAMAGED) return undefined;
   if (delivery.status !== "pending") return `waits, but its delivery is ${delivery.status}`;
+  const { keyId, sequence = 0 } = { ...delivery, ...order };
+  if ((await storage.getItem(SEQUENCE.key({ ...id, keyId, sequence }))) === undefined)
+    return "waits in a sequence that does not exist";
   return delivery.cycle === cycle && delivery.order?.place === order?.place ? undefined : "disagrees with its delivery";
 }
 

@@ -1,9 +1,10 @@
-/** Verifies a storage: reads every record, and reports which cannot be read and where an index disagrees. Changes nothing. */
+/** Verifies a storage: reads every record, and reports which cannot be read and where an index disagrees. */
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
 import { everyPage } from "../records/every-entry.ts";
+import { REPAIRS, type Repairable } from "./repair-records.ts";
 import { checkEvent, CHECKS, type Check, type Readable } from "./verify-records.ts";
 
 export interface RecordFault {
@@ -19,6 +20,8 @@ export interface Verification {
   readonly faults: readonly RecordFault[];
   /** Faults beyond those listed. */
   readonly more: number;
+  /** How many faults were repaired; they are not among the others. Absent unless that was asked for. */
+  readonly repaired?: number;
 }
 
 export interface VerifyOptions {
@@ -26,17 +29,25 @@ export interface VerifyOptions {
   readonly progress?: (read: number) => void;
   /** Called for each correct event; a delivery without an attempt has no record. */
   readonly each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void;
+  /** Where to make again what other records still say; without it nothing is changed. */
+  readonly repair?: Repairable;
+  /** Called for each fault that was repaired. */
+  readonly repaired?: (fault: RecordFault) => void;
 }
 
 const LISTED = 1_000;
 const PREFIX = /^([a-z]+):/;
 
 /** @throws StorageError when the storage as a whole does not answer */
-export async function verifyStorage(storage: Readable, { progress, each }: VerifyOptions = {}): Promise<Verification> {
+export async function verifyStorage(
+  storage: Readable,
+  { progress, each, repair, repaired }: VerifyOptions = {},
+): Promise<Verification> {
   const records: Record<string, number> = {};
   const deliveries = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
   const faults: RecordFault[] = [];
   let more = 0;
+  let repairs = 0;
   let read = 0;
 
   function count(event: RelayEvent, own: readonly (Delivery | undefined)[]): void {
@@ -54,7 +65,10 @@ export async function verifyStorage(storage: Readable, { progress, each }: Verif
     if (message === undefined) return;
     // While a relay is at work, a record may be older than what it is compared with: only a fault that stays counts.
     if (check !== undefined && !(await stays(CHECKS[prefix] as Check, entry.key, storage))) return;
-    if (faults.length < LISTED) faults.push({ key: entry.key, message });
+    if (repair !== undefined && check !== undefined && (await mend(check, prefix, entry, repair))) {
+      repairs++;
+      repaired?.({ key: entry.key, message });
+    } else if (faults.length < LISTED) faults.push({ key: entry.key, message });
     else more++;
   }
 
@@ -63,7 +77,15 @@ export async function verifyStorage(storage: Readable, { progress, each }: Verif
     read += page.length;
     progress?.(read);
   }
-  return { records, deliveries, faults, more };
+  return { records, deliveries, faults, more, ...(repair !== undefined && { repaired: repairs }) };
+}
+
+/** @returns true when the fault is gone, with what it was about or by other records */
+async function mend(check: Check, prefix: string, entry: Entry, storage: Repairable): Promise<boolean> {
+  const work = REPAIRS[prefix];
+  // What cannot be read says nothing from which to repair it.
+  const tried = work === undefined || (await judge(async () => void (await work(entry, storage)), entry, storage));
+  return tried === undefined && !(await stays(check, entry.key, storage));
 }
 
 async function stays(check: Check, key: string, storage: Readable): Promise<boolean> {

@@ -25,12 +25,20 @@ export function holdsIt(held: string | undefined, ordinal: string): boolean {
   return row !== undefined && row !== DAMAGED && row.ordinal === ordinal;
 }
 
-/** Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription. */
-async function headsOf(storage: Pick<Storage, "range">, subscriptionId: string): Promise<Map<number, number>> {
+/**
+ * Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription.
+ * @param damaged called for a line that does not say whose turn it is
+ */
+async function headsOf(
+  storage: Pick<Storage, "range">,
+  subscriptionId: string,
+  damaged?: () => void,
+): Promise<Map<number, number>> {
   const heads = new Map<number, number>();
   for await (const { key, value } of everyEntry(storage, DUE.under({ subscriptionId }))) {
-    const { order } = DUE.orThrow(value, key);
-    if (order !== undefined) heads.set(order.sequence, order.place);
+    const line = DUE.orThrow(value, key);
+    if (line.order !== undefined) heads.set(line.order.sequence, line.order.place);
+    if (line.damaged !== undefined) damaged?.();
   }
   return heads;
 }
@@ -53,21 +61,35 @@ export async function rebuildRow(
   return { busy, entered: Math.max((passed === DAMAGED ? 0 : passed) + inside, place, head ?? 0) };
 }
 
-/** Finds a sequence that is busy with a delivery whose line and record are damaged. */
+/**
+ * Finds the sequences of a subscription that are busy although none of their deliveries is in the due index, or held.
+ * @param also one in which nobody may know that deliveries wait: its row is missing or wrong
+ * @param ending whether a damaged line is being ended: otherwise who claims it ends a turn, and none is found here
+ */
 export async function findStuck(
   storage: Pick<Storage, "getMany" | "range">,
   keyId: string,
   subscriptionId: string,
-): Promise<number | undefined> {
+  { also, ending = false }: { readonly also?: number; readonly ending?: boolean } = {},
+): Promise<readonly number[]> {
   const rows = await storage.range(SEQUENCE.under({ keyId, subscriptionId }), { limit: PAGE });
-  if (rows.length === 0) return undefined;
-  const heads = await headsOf(storage, subscriptionId);
-  const sequences = rows.map(({ key }) => SEQUENCE.id(key).sequence);
-  const held = await storage.getMany(sequences.map((sequence) => HELD.key({ subscriptionId, sequence })));
-  return sequences.find((sequence, i) => {
-    const row = SEQUENCE.read(rows[i]?.value) ?? NEW;
-    return (row === DAMAGED || row.busy) && held[i] === undefined && !heads.has(sequence);
+  const busy = rows.filter(({ key, value }) => {
+    const row = SEQUENCE.read(value, key);
+    return row === DAMAGED || row?.busy === true;
   });
+  const sequences = new Set(busy.map(({ key }) => SEQUENCE.id(key).sequence));
+  if (
+    also !== undefined &&
+    (await storage.range(WAITING.under({ subscriptionId, sequence: also }), { limit: 1 })).length > 0
+  )
+    sequences.add(also);
+  if (sequences.size === 0) return [];
+  const each = [...sequences];
+  // Who holds it up first: a replay makes the line of a held one in the commit that ends its row.
+  const held = await storage.getMany(each.map((sequence) => HELD.key({ subscriptionId, sequence })));
+  let damaged = false;
+  const heads = await headsOf(storage, subscriptionId, () => (damaged = true));
+  return damaged && !ending ? [] : each.filter((sequence, i) => held[i] === undefined && !heads.has(sequence));
 }
 
 /** Counts the deliveries that wait in one sequence, one by one. */

@@ -175,7 +175,7 @@ export async function endWaiting(
  * Reads who waits in a row. One that cannot be read is rebuilt from the delivery's record. When that cannot be read
  * either, its turn comes all the same: a delivery that is claimed without a record that can be read ends as damaged.
  */
-async function readWaiting(storage: Pick<Storage, "getItem">, keyId: string, row: Entry): Promise<Due> {
+export async function readWaiting(storage: Pick<Storage, "getItem">, keyId: string, row: Entry): Promise<Due> {
   const due = lineOf(row);
   if (due !== undefined) return due;
   const { subscriptionId, ordinal, ...order } = WAITING.id(row.key);

@@ -12,6 +12,7 @@ import { wants, type Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, loadEvent, readOne, readTexts } from "../records/damage.ts";
 import { dueOf, freshDelivery, putDue, replayChanges } from "../records/delivery-records.ts";
+import { makeRowAgain } from "../records/missing-rows.ts";
 import { endLine, endWaiting, enterSequences, type OrderedDue } from "../records/sequences.ts";
 
 type Readable = Pick<Storage, "getItem" | "getMany">;
@@ -28,9 +29,12 @@ export interface CurrentDelivery {
   readonly waits?: Entry;
 }
 
-/** @returns `undefined` when it has neither record nor line, or when both cannot be read */
+/**
+ * Reads it, and makes its line again when the storage has lost that.
+ * @returns `undefined` when a fan-out has yet to write it, or when record and line cannot be read
+ */
 export async function readCurrent(
-  storage: Readable,
+  storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">,
   event: EventPlace,
   subscriptionId: string,
 ): Promise<CurrentDelivery | undefined> {
@@ -44,6 +48,8 @@ export async function readCurrent(
   const [value, waiting] = await readTexts(storage, keys);
   const line = value === undefined ? undefined : DUE.orThrow(value, keys[0]);
   const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
+  if (line === undefined && waits === undefined && (await makeRowAgain(storage, event, subscriptionId)))
+    return await readCurrent(storage, event, subscriptionId);
   if (known !== undefined) return { delivery: known, text: text as string, line, waits };
   return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
 }
