@@ -1,7 +1,7 @@
 // What could make an ordered subscription wait for ever: damage, settings that change, and crashes in between.
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { describe, expect, it } from "vitest";
-import { DELIVERY, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
+import { DELIVERY, ENDING, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
 import * as ordered from "../support/ordered.ts";
@@ -89,6 +89,16 @@ describe("what waits behind a held delivery goes on", () => {
     expect(ids(test)).toEqual([made[0]]);
     expect(await heldOfSubscription(test.storage, sub)).toEqual([]);
     expect(await faults(test)).toEqual([]);
+  });
+
+  it("only when it is skipped, also where what an earlier disabling ended is still being written", async () => {
+    const { test, sub, made } = await heldUp();
+    await using _ = test;
+    await test.storage.commit([ENDING.put({ keyId: "key_1", subscriptionId: sub }, "0")]);
+    await test.parts.endings.finish("key_1", sub);
+    expect(await test.storage.range(ENDING.start)).toEqual([]);
+    await settle(test);
+    expect([ids(test), (await heldOfSubscription(test.storage, sub)).length]).toEqual([[made[0]], 1]);
   });
 
   it("also when the row that holds it up is damaged: a skip is enough", async () => {

@@ -44,6 +44,19 @@ it("gives out no line that can be read before its commit has ended, and loses no
   await storage.dispose();
 });
 
+it("counts no lines of a commit that failed", async () => {
+  let works = true;
+  const storage = await openEarly(() => {
+    if (!works) throw new StorageError("unavailable", "no disk");
+  });
+  await storage.commit([lineOf(due("a", 1, 1))]);
+  const before = await storage.queue.depth();
+  works = false;
+  await expect(storage.commit([lineOf(due("a", 2, 1))])).rejects.toThrow("no disk");
+  expect(await storage.queue.depth()).toEqual(before);
+  await storage.dispose();
+});
+
 it("shows caches a change that happened although its commit was uncertain", async () => {
   let answers = true;
   const storage = await openEarly(() => {

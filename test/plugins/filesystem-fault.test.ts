@@ -314,6 +314,19 @@ describe("the journal of filesystem() after a power cut", () => {
     expect(errors()).toEqual(["a damaged line of the journal: a commit may be lost"]);
   });
 
+  it("counts nothing behind a hole at a later start either, when a segment follows by then", async () => {
+    const dir = await left(Buffer.concat([group(event(1)), holed(group(event(2), event(3), event(4)), "v3")]));
+    const journal = join(dir, "journal");
+    const torn = readFileSync(join(journal, "00000090.ndjson"));
+    const storage = await open(dir);
+    await storage.commit(accept(7));
+    // As a crash would leave it, before what the first segment says was in its files.
+    const kept = fresh();
+    execFileSync("cp", ["-r", journal, join(dir, "format.json"), kept]);
+    writeFileSync(join(kept, "journal", "00000090.ndjson"), torn);
+    expect(await events(kept)).toEqual([key(1), key(2), key(7)]);
+  });
+
   it("keeps one copy of a torn end, however often the start is repeated", async () => {
     const dir = await left(holed(group(event(1), event(2)), "v2"));
     const journal = join(dir, "journal", "00000090.ndjson");

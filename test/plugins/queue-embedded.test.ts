@@ -18,7 +18,8 @@ const HOUR_MS = 3_600_000;
 function openQueue({
   window,
   gate = () => undefined,
-}: { window?: number; gate?: (prefix: string) => Promise<void> | undefined } = {}) {
+  commit = () => Promise.resolve(),
+}: { window?: number; gate?: (prefix: string) => Promise<void> | undefined; commit?: () => Promise<void> } = {}) {
   const clock = testClock();
   const map = sortedMap();
   let read = 0;
@@ -30,7 +31,7 @@ function openQueue({
         read += page.length;
         return page;
       },
-      commit: () => Promise.resolve(),
+      commit: (changes) => (changes.length === 0 ? Promise.resolve() : commit()),
       count: async (prefix) => map.count(prefix),
     },
     clock,
@@ -78,6 +79,30 @@ describe("the in-process queue, of what it has no room for,", () => {
     await clock.advance(2_000);
     await queue.sweep();
     expect(await claim(queue)).toMatchObject([{ subscriptionId: lease?.subscriptionId }]);
+    await queue.close();
+  });
+
+  it("claims one again whose withdrawal failed while all others were served", async () => {
+    const refused = Promise.withResolvers<void>();
+    const { clock, queue, store, end } = openQueue({ window: 40, commit: () => refused.promise });
+    const lines = Array.from({ length: 200 }, (_, n) => store(due("a", n, clock.now())));
+    await queue.sweep();
+    const one = lines[150] as Due;
+    const withdrawing = queue
+      .withdraw(one, [{ op: "delete", key: DUE.key(one) }])
+      .catch((error: Error) => error.message);
+    let served = 0;
+    for (let idle = 0; idle < 10;) {
+      const claimed = await claim(queue, { limit: 20 });
+      idle = claimed.length === 0 ? idle + 1 : 0;
+      served += claimed.length;
+      for (const lease of claimed) await end(lease);
+      await turns(5);
+    }
+    refused.reject(new Error("refused"));
+    expect([served, await withdrawing]).toEqual([199, "refused"]);
+    await turns(5);
+    expect(await claim(queue)).toMatchObject([{ ordinal: one.ordinal }]);
     await queue.close();
   });
 

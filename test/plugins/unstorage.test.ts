@@ -94,6 +94,25 @@ describe("unstorage(driver) when the process dies", () => {
     }
   });
 
+  it("leaves no journal behind that the driver wrote although it said that it could not", async () => {
+    let liar = false;
+    const inner = { ...memoryDriver(), dispose: () => {} };
+    const driver: Driver = {
+      ...inner,
+      setItem: async (key, value, options) => {
+        await inner.setItem?.(key, value, options);
+        if (liar) throw new Error("no answer");
+      },
+    };
+    const storage = await unstorage(driver).setup(pluginContext(clock, "/nonexistent"));
+    liar = true;
+    const changes = ["a", "b"].map((name) => ({ op: "put" as const, key: `event:k:${name}`, value: name }));
+    await expect(storage.commit(changes)).rejects.toMatchObject({ fault: "unavailable" });
+    const again = await unstorage(inner).setup(pluginContext(clock, "/nonexistent"));
+    expect(await again.range("event:k:")).toEqual([]);
+    await again.dispose();
+  });
+
   it("goes on with what was decided as soon as the driver works again", async () => {
     let broken = false;
     const inner = memoryDriver();

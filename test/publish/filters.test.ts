@@ -174,6 +174,23 @@ describe("what filters cost", () => {
     expect(found(event)).toBe(found(event));
   });
 
+  it("is remembered for a hundred thousand ids in all, and found again beyond that", () => {
+    const fanouts = new Fanouts();
+    const list = Array.from({ length: 5_000 }, (_, i) => subscription(String(i), { events: ["*"] }));
+    const find = (type: string) => {
+      const event = { ...addressed("{}"), type };
+      const found = fanouts.of([event], keyed(list));
+      if (found instanceof Promise) throw new Error("it takes turns");
+      return found(event);
+    };
+    const first = find("type:0");
+    for (let n = 1; n <= 20; n++) find(`type:${n}`);
+    expect(find("type:0")).toBe(first);
+    find("type:21");
+    expect(find("type:0")).not.toBe(first);
+    expect(find("type:0")).toEqual(first);
+  });
+
   it("is one parse for each event, however many subscriptions have filters", async () => {
     const fanouts = new Fanouts();
     const list = Array.from({ length: 50 }, (_, i) =>
