@@ -128,8 +128,8 @@ export interface RelayConfig {
 
 interface PortalOptions {
   /**
-   * The origin that links begin with, `https://hooks.example.com`, and the path that a proxy takes away. @default where
-   * the link was asked for
+   * The origin that links begin with, `https://hooks.example.com`, and the path that a proxy takes away. @default links are
+   * relative
    */
   readonly url: string;
   /** The name on the page. @default "Relay" */

@@ -1,9 +1,9 @@
 /** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals. A key exists as soon as something names it. */
-import { asking, PAGE_OPTIONS, pageOf, pathOf, sayMore, withQuery } from "../support/ask.ts";
+import { asking, PAGE_OPTIONS, pageOf, pathOf, sayMore, shaped, withQuery } from "../support/ask.ts";
 import { openApi } from "../support/client.ts";
 import { ACCESS_OPTION, API_OPTIONS, type Command, type Given, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
-import { printable, printTable, textOf } from "../support/output.ts";
+import { json, printable, printTable, textOf } from "../support/output.ts";
 
 const FIGURES = ["accepted", "filtered", "attempts", "delivered", "failed"] as const;
 
@@ -43,7 +43,7 @@ const erase = asking({
     io.say(`relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`),
 });
 
-const portalLink = asking({
+const portalLink: Command = {
   usage: "api-keys portal-link <key>",
   about: "make a link that opens the portal of a key, for your customer",
   options: {
@@ -53,15 +53,17 @@ const portalLink = asking({
     ...API_OPTIONS,
   },
   examples: ["relay api-keys portal-link key_1 --access read --expires-in 600"],
-  ask(given) {
+  async run(given, io) {
     const access = readAccess(given) ?? "manage";
     const expiresInSeconds = given.whole("expires-in", 60, 86_400);
-    return { method: "POST", path: links(given), body: { access, expiresInSeconds } };
+    const api = await openApi(given, io);
+    const answer = await api.ask("POST", links(given), { access, expiresInSeconds });
+    const made = shaped(answer, { url: "text", expiresAt: "text" });
+    const { href: url } = new URL(made.url, `${api.base}/`);
+    io.print(given.flag("json") ? json({ ...made, url }) : printable(url));
+    io.say(`relay: everybody who has the link may use it until ${printable(made.expiresAt)}`);
   },
-  shape: { url: "text", expiresAt: "text" },
-  show: ({ url }, io) => io.print(printable(url)),
-  after: ({ expiresAt }, io) => io.say(`relay: everybody who has the link may use it until ${printable(expiresAt)}`),
-});
+};
 
 const endPortalLinks: Command = {
   usage: "api-keys end-portal-links <key>",

@@ -18,7 +18,7 @@ export interface PortalLogo {
 
 /** The portal as the config describes it. */
 export interface Portal {
-  /** The origin that links begin with. `undefined`: where the link was asked for. */
+  /** The origin that links begin with. `undefined`: links are relative, but for the address of the relay itself. */
   readonly url?: string | undefined;
   readonly name: string;
   readonly logo?: PortalLogo | undefined;

@@ -11,7 +11,6 @@ import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import { StartError } from "../../model/errors.ts";
-import { Problem } from "../../model/problem.ts";
 import { isLoopbackHost } from "../../lib/loopback.ts";
 import { saidHost } from "../../lib/said-host.ts";
 import { sameRoute } from "../../lib/route-name.ts";
@@ -95,19 +94,21 @@ function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; rea
   if (plan.portal === false) return { auth };
   const links = new PortalLinks({ clock, keys, storage, auth });
   const { url } = plan.portal;
-  return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url ?? originOf(call)}/portal` } };
+  return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url === undefined ? ownOrigin(call) : `${url}/`}portal` } };
 }
 
 /**
- * Returns the host that the request was sent to: by HTTPS, since a proxy in front ends it, but on loopback as it came.
- * @throws Problem VALIDATION_FAILED where the request names none
+ * Returns where the request was sent to, ending with a slash, when that is this machine or the address of the connection
+ * itself: a client may send any other `Host`, and nothing must lead there. Otherwise the link is relative.
  */
-function originOf({ req }: Call): string {
-  const host = saidHost(req.headers.host);
-  if (host === undefined)
-    throw new Problem("VALIDATION_FAILED", "Send the host of the relay as Host, or have portal.url set in its config.");
-  const plain = (req.socket as Partial<TLSSocket>).encrypted !== true && isLoopbackHost(host.replace(/:\d+$/, ""));
-  return `${plain ? "http" : "https"}://${host}`;
+function ownOrigin({ req: { headers, socket } }: Call): string {
+  const host = saidHost(headers.host);
+  const { localAddress = "", localPort, encrypted } = socket as Partial<TLSSocket>;
+  const scheme = encrypted === true ? "https" : "http";
+  const address = localAddress.replace(/^::ffff:/i, "");
+  const own = new URL(`${scheme}://${address.includes(":") ? `[${address}]` : address || "none"}:${localPort ?? 0}`).host;
+  const known = host !== undefined && (isLoopbackHost(host.replace(/:\d+$/, "")) || host === own);
+  return known ? `${scheme}://${host}/` : "";
 }
 
 /** Returns what `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */

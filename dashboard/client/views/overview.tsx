@@ -233,7 +233,7 @@ const PortalLink = ({ keyId, close }: KeyDialogProps) => {
           notice(
             "warn",
             <p>{`Anyone who has it may use it, until ${moment(made.expiresAt)}. It is shown only this once.`}</p>,
-            <Kept text={made.url} what="the link" />,
+            <Kept text={new URL(made.url, location.href).href} what="the link" />,
           )}
         {problem(form.error)}
         <div class="row end">
