@@ -28,6 +28,7 @@ import { testFolder } from "../support/folder.ts";
 import { openHttps } from "../support/https.ts";
 import { openSource } from "../support/message-plugin.ts";
 import { needs } from "../support/needs.ts";
+import { type KafkaServer, needsKafka, startKafka } from "../support/kafka.ts";
 import { startNats } from "../support/nats.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
@@ -253,6 +254,44 @@ describe("a bus", () => {
     const servers = server.url;
     const why = await notReady(toNats({ name: "bus", servers, user: "relay", password: "wrong" as never }));
     expect(why).toMatch(/Authorization Violation.*user and password/i);
+  });
+});
+
+describe.skipIf(needsKafka() !== undefined)("Kafka with another password", { timeout: 120_000 }, () => {
+  let server: KafkaServer;
+  beforeAll(async () => {
+    const [port, controller] = [await freePort(), await freePort()];
+    const login = "org.apache.kafka.common.security.plain.PlainLoginModule required";
+    server = await startKafka(
+      {
+        listeners: `PLAINTEXT://127.0.0.1:${port},SASL://127.0.0.1:${(secured = await freePort())},CONTROLLER://127.0.0.1:${controller}`,
+        "advertised.listeners": `PLAINTEXT://127.0.0.1:${port},SASL://127.0.0.1:${secured}`,
+        "controller.quorum.voters": `1@127.0.0.1:${controller}`,
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl.plain.sasl.jaas.config": `${login} user_relay="right";`,
+      },
+      port,
+    );
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+  let secured = 0;
+  const options = () => ({
+    brokers: [`127.0.0.1:${secured}`],
+    sasl: { mechanism: "PLAIN" as const, username: "relay", password: "wrong" as never },
+  });
+
+  it("says so as transport", async () => {
+    const why = await notReady(toKafka({ name: "bus", ...options() }));
+    expect(why).toMatch(/authentication failed|user and password/i);
+    expect(why).toMatch(NEXT);
+  });
+
+  it("says so as source", async () => {
+    const why = await awayOf(fromKafka({ ...options(), topics: ["t"], groupId: "g" }));
+    expect(why).toMatch(/authentication failed|user and password/i);
+    expect(why).toMatch(NEXT);
   });
 });
 

@@ -48,6 +48,9 @@ for (const [, name = ""] of (await metrics.text()).matchAll(/^# TYPE ((?:process
   known.set(name, undefined);
 metrics.dispose();
 
+// That of the sources, which they declare themselves.
+known.set("relay_source_backlog", { kind: "gauge", help: "", labels: ["source"] } as unknown as MetricRow);
+
 const named = (text: string): string[] => [...text.matchAll(/\b(?:relay|process|nodejs)_\w+/g)].map(([name]) => name);
 
 describe("the dashboard and the alerts", () => {
@@ -212,6 +215,16 @@ describe("the dashboard and the alerts", () => {
             [series("relay_source_lag_seconds", `,source="postgres"`, "0x5 0+60x20")],
             quiet("RelaySourceBehind", "12m"),
             fires("RelaySourceBehind", "20m", "ticket", { ...labels, source: "postgres" }),
+          ],
+          [
+            [series("relay_source_backlog", `,source="kafka"`, "0x5 9000+100x60")],
+            quiet("RelaySourceBacklogGrows", "16m"),
+            fires("RelaySourceBacklogGrows", "55m", "ticket", { ...labels, source: "kafka" }),
+          ],
+          [
+            [series("relay_source_dead_lettered_total", `,source="kafka"`, "0x5 1x20")],
+            quiet("RelaySourceDeadLetters", "4m"),
+            fires("RelaySourceDeadLetters", "10m", "ticket", { instance: "a", source: "kafka" }),
           ],
           [
             [series("relay_event_loop_delay_seconds", `,quantile="0.99"`, "0.1x5 0.6x20")],

@@ -27,11 +27,12 @@ export function needsKafka(): string | undefined {
 
 const run = promisify(execFile);
 
-export async function startKafka(settings: Readonly<Record<string, string>> = {}): Promise<KafkaServer> {
+/** @param at where its plain listener is, when the settings name listeners of their own */
+export async function startKafka(settings: Readonly<Record<string, string>> = {}, at?: number): Promise<KafkaServer> {
   const missing = needsKafka();
   if (missing !== undefined) throw new Error(missing);
   const dir = await mkdtemp(join(tmpdir(), "relay-kafka-"));
-  const [port, controller] = [await freePort(), await freePort()];
+  const [port, controller] = [at ?? (await freePort()), await freePort()];
   const properties = {
     "process.roles": "broker,controller",
     "node.id": "1",
