@@ -1,7 +1,7 @@
 // What could make an ordered subscription wait for ever: damage, settings that change, and crashes in between.
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { describe, expect, it } from "vitest";
-import { DELIVERY, ENDING, HELD, PASSED, SEQUENCE, SUBSCRIPTION } from "../../core/model/schema.ts";
+import { DELIVERY, ENDING, HELD, PASSED, SEQUENCE, SUBSCRIPTION, WAITING } from "../../core/model/schema.ts";
 import { heldOfSubscription } from "../../core/records/held.ts";
 import { countWaiting } from "../../core/records/sequence-rows.ts";
 import * as ordered from "../support/ordered.ts";
@@ -101,6 +101,14 @@ describe("what waits behind a held delivery goes on", () => {
     expect([ids(test), (await heldOfSubscription(test.storage, sub)).length]).toEqual([[made[0]], 1]);
   });
 
+  it("not because the record of the subscription is damaged: nobody can say what it wants", async () => {
+    const { test, sub } = await heldUp();
+    await using _ = test;
+    await damage(test, SUBSCRIPTION.key({ keyId: "key_1", id: sub }));
+    await test.clock.advance(2 * SWEEP_MS);
+    expect(await heldOfSubscription(test.storage, sub)).toHaveLength(1);
+  });
+
   it("also when the row that holds it up is damaged: a skip is enough", async () => {
     const { test, sub, made } = await heldUp();
     await using _ = test;
@@ -126,6 +134,21 @@ describe("a damaged row of an ordered subscription", () => {
     await test.answered(6);
     expect(ids(test)).toEqual([...first, ...second]);
     expect(await countWaiting(test.storage)).toBe(0);
+  });
+
+  it("gives nobody a place that another one has, though the row of what has passed is damaged too", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    await test.start();
+    const first = await publishAll(test, 3);
+    await test.answered(3);
+    await test.parts.dispatcher.stop(0);
+    first.push(...(await publishAll(test, 2)));
+    for (const kind of [SEQUENCE, PASSED])
+      await damage(test, kind.key({ keyId: "key_1", subscriptionId: sub, sequence: 0 }));
+    await test.publish();
+    const places = (await test.storage.range(WAITING.start)).map(({ key }) => WAITING.id(key).place);
+    expect(places).toEqual([5, 6]);
   });
 
   it("is rebuilt when the sequence ends too", async () => {

@@ -126,6 +126,18 @@ describe("a pending delivery that is tried now", () => {
 });
 
 describe("a pending delivery that is cancelled", () => {
+  it("gives the next in order its turn at once", async () => {
+    const { test, sub } = await open({ ordered: true }, { delivery: { holdMs: 1_000 } });
+    await using _ = test;
+    test.answers = [replied(500)];
+    await test.start();
+    const [first = "", second] = [await test.publish(), await test.publish()];
+    await test.answered(1);
+    await cancel(test, first, sub);
+    for (let n = 0; n < 20 && test.sent.length < 2; n++) await settle(test);
+    expect(ids(test)).toEqual([first, second]);
+  });
+
   it("is not sent any more, says why, and is sent after all when it is replayed by name", async () => {
     const { test, sub } = await open();
     await using _ = test;
