@@ -131,7 +131,7 @@ describe("a pending delivery that is cancelled", () => {
     await using _ = test;
     test.answers = [replied(500)];
     await test.start();
-    const [first = "", second] = [await test.publish(), await test.publish()];
+    const [first, second] = [await test.publish(), await test.publish()];
     await test.answered(1);
     await cancel(test, first, sub);
     for (let n = 0; n < 20 && test.sent.length < 2; n++) await settle(test);

@@ -28,7 +28,10 @@ const body = z
 const made = z
   .strictObject({
     id: note(z.string(), "Names the link in the audit trail, where its holder is `portal:` and this id."),
-    url: note(z.string(), "Holds the token behind `#`. Everybody who has the link may use it until it expires. Without `portal.url` it is relative to the address of the relay, unless that was asked by its own address."),
+    url: note(
+      z.string(),
+      "Holds the token behind `#`. Everybody who has the link may use it until it expires. Without `portal.url` it is relative to the address of the relay, unless that was asked by its own address.",
+    ),
     expiresAt: z.iso.datetime(),
   })
   .meta({ id: "PortalLink" });

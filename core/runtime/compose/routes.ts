@@ -94,7 +94,10 @@ function composePortal({ ports, path }: ServedParts): { readonly auth: Auth; rea
   if (plan.portal === false) return { auth };
   const links = new PortalLinks({ clock, keys, storage, auth });
   const { url } = plan.portal;
-  return { auth: withPortal(auth, links), portal: { links, pageUrl: (call) => `${url === undefined ? ownOrigin(call) : `${url}/`}portal` } };
+  return {
+    auth: withPortal(auth, links),
+    portal: { links, pageUrl: (call) => `${url === undefined ? ownOrigin(call) : `${url}/`}portal` },
+  };
 }
 
 /**
@@ -106,7 +109,8 @@ function ownOrigin({ req: { headers, socket } }: Call): string {
   const { localAddress = "", localPort, encrypted } = socket as Partial<TLSSocket>;
   const scheme = encrypted === true ? "https" : "http";
   const address = localAddress.replace(/^::ffff:/i, "");
-  const own = new URL(`${scheme}://${address.includes(":") ? `[${address}]` : address || "none"}:${localPort ?? 0}`).host;
+  const own = new URL(`${scheme}://${address.includes(":") ? `[${address}]` : address || "none"}:${localPort ?? 0}`)
+    .host;
   const known = host !== undefined && (isLoopbackHost(host.replace(/:\d+$/, "")) || host === own);
   return known ? `${scheme}://${host}/` : "";
 }
