@@ -27,13 +27,23 @@ const DELIVERY = {
   ...each([ATTEMPT], "attempts"),
 };
 
+/** Returns `7 of 8 delivered, 1 waits`. */
+function counted({ deliveryCounts: counts }: { readonly deliveryCounts?: Counts | undefined }): string {
+  if (counts === undefined) return "very many";
+  const { delivered, failed, pending, total } = counts;
+  const parts = [failed > 0 && `${failed} failed`, pending > 0 && `${pending} ${pending === 1 ? "waits" : "wait"}`];
+  return [`${delivered} of ${total} delivered`, ...parts.filter((part) => part !== false)].join(", ");
+}
+type Counts = Readonly<Record<"delivered" | "failed" | "pending" | "total", number>>;
+
 const list = listing({
   usage: "events list",
   about: "list or search the events of a key, newest first",
   options: { ...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS },
+  examples: ["relay events list --key key_1 --delivery failed"],
   ask: (given) => ({ path: eventsPath(given, pageOf(given)) }),
-  shape: HEAD,
-  columns: { id: "id", type: "type", status: "status", accepted: "acceptedAt" },
+  shape: { ...HEAD, "deliveryCounts?": each("number", "delivered", "failed", "pending", "total") },
+  columns: { id: "id", type: "type", status: "status", accepted: "acceptedAt", deliveries: counted },
   none: (_, { searchedTo }) => `no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`,
 });
 

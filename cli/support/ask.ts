@@ -1,9 +1,10 @@
 /** Makes the plain commands: those that ask the API once, check the shape of its answer and print it. */
-import { type ApiAnswer, openApi, type Right } from "./client.ts";
+import { type Api, type ApiAnswer, openApi, type Right } from "./client.ts";
 import type { Command, Given, Options } from "./command.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
 import { json, printable, printTable } from "./output.ts";
+import { watchedSignals } from "./signals.ts";
 
 /** A path below the API key that `--key` names; each part is one segment of it. */
 export const keyPath = (given: Given, ...parts: readonly (string | undefined)[]): string =>
@@ -100,6 +101,8 @@ interface Plain<T> extends Omit<Command, "run"> {
   ask(given: Given, io: CliEnvironment): Question | Promise<Question>;
   /** Prints it for people. */
   show(data: T, io: CliEnvironment, given: Given, answer: ApiAnswer): void;
+  /** It asks for a list, of which a page may be empty before the end. */
+  readonly goesOn?: true;
   /** Called at last, with `--json` too. @returns the exit code */
   after?(data: T, io: CliEnvironment, answer: ApiAnswer): number | void;
 }
@@ -107,14 +110,48 @@ interface Plain<T> extends Omit<Command, "run"> {
 const plain = <T>(command: Plain<T>, read: (answer: ApiAnswer, given: Given) => T): Command => ({
   ...command,
   async run(given, io) {
-    const { method = "GET", path, body, right } = await command.ask(given, io);
-    const answer = await (await openApi(given, io, right)).ask(method, path, body);
+    const question = await command.ask(given, io);
+    const { method = "GET", path, body, right } = question;
+    const api = await openApi(given, io, right);
+    const [answer, stopped] = command.goesOn
+      ? await askOn(api, question, io)
+      : [await api.ask(method, path, body), undefined];
     const data = read(answer, given);
     if (given.flag("json")) io.print(json(data));
     else command.show(data, io, given, answer);
-    return command.after?.(data, io, answer);
+    return stopped ?? command.after?.(data, io, answer);
   },
 });
+
+/** After so many pages one line on stderr says how far it is. */
+export const PAGES_A_LINE = 25;
+
+/**
+ * Asks for the pages of a list until one has something, the list ends or a signal comes: each looks at a bounded part, and
+ * may be empty before the end. @returns with it the exit code, after a signal
+ */
+async function askOn(api: Api, { path }: Question, io: CliEnvironment): Promise<readonly [ApiAnswer, number?]> {
+  using signals = watchedSignals();
+  let answer = await api.ask("GET", path);
+  for (let page = 1; Array.isArray(answer.data) && answer.data.length === 0; page++) {
+    const { nextCursor, searchedTo = "" } = answer;
+    if (nextCursor === undefined) break;
+    if (page % PAGES_A_LINE === 0) io.say(`relay: nothing yet, back to ${printable(searchedTo)}`);
+    const [where = "", query] = path.split("?");
+    const next = api.ask(
+      "GET",
+      withQuery(where, { ...Object.fromEntries(new URLSearchParams(query)), cursor: nextCursor }),
+    );
+    const then = await Promise.race([next, signals.stopped]);
+    if (typeof then === "number") {
+      next.catch(() => undefined);
+      sayMore(answer, io, "it stopped there");
+      return [answer, then];
+    }
+    answer = then;
+  }
+  return [answer];
+}
 
 export const asking = <const S extends Shape>(command: Plain<Shaped<S>> & { readonly shape: S }): Command =>
   plain(command, (answer) => shaped(answer, command.shape));
@@ -136,6 +173,7 @@ export function listing<const S extends Shape>({ columns, none, more, ...rest }:
     Object.values(columns).map((cell) => (typeof cell === "function" ? cell(one) : (one[cell] as string | undefined)));
   const command: Plain<readonly Shaped<S>[]> = {
     ...rest,
+    goesOn: true,
     show(all, io, given, answer) {
       if (all.length === 0) io.say(`relay: ${none(given, answer)}`);
       else io.print(printTable(Object.keys(columns), all.map(cellsOf)));

@@ -1,5 +1,5 @@
 /** Searches events and attempts by the options of `relay events`, and writes all that is found, a line each. */
-import { keyPath, type Page, type Shape, shaped, withQuery } from "./ask.ts";
+import { keyPath, type Page, PAGES_A_LINE, type Shape, shaped, withQuery } from "./ask.ts";
 import { openApi } from "./client.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given, Options } from "./command.ts";
@@ -12,7 +12,8 @@ export const ATTEMPT_OPTIONS: Options = {
 };
 
 export const SEARCH_OPTIONS: Options = {
-  "--status <status>": "pending, delivered, failed, cancelled or unmatched",
+  "--status <status>": "of the event as a whole: pending, delivered, failed, cancelled or unmatched",
+  "--delivery <state>": "those of which a delivery is pending, delivered or failed",
   "--type <name>": "event name",
   "--subscription <id>": "those that one subscription wanted",
   "--since <time>": "accepted at or after (RFC 3339)",
@@ -38,8 +39,8 @@ export const attemptsPath = (given: Given, page: Page): string =>
 
 /** @throws ExitError for a number that is none */
 export function eventsPath(given: Given, page: Page): string {
-  const [status, type, id, text] = ["status", "type", "id", "text"].map((name) => given.text(name));
-  return withQuery(keyPath(given, "events"), { status, type, id, text, ...attemptQuery(given), ...page });
+  const own = ["status", "delivery", "type", "id", "text"].map((name) => [name, given.text(name)] as const);
+  return withQuery(keyPath(given, "events"), { ...Object.fromEntries(own), ...attemptQuery(given), ...page });
 }
 
 type Line = Readonly<Record<string, string | number | undefined>>;
@@ -58,8 +59,6 @@ type ExportFormat = "ndjson" | "csv";
 export const readFormat = (given: Given): ExportFormat | undefined => given.choice("format", ["ndjson", "csv"]);
 
 const LARGEST_PAGE = 200;
-/** After so many pages one line on stderr says how far it is. */
-const PAGES_A_LINE = 25;
 
 /** RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe. */
 function cell(value: string | number | undefined): string {

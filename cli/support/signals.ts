@@ -6,14 +6,18 @@ const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 const NAMES = Object.keys(SIGNALS) as (keyof typeof SIGNALS)[];
 
 /** Resolves at the first SIGINT or SIGTERM, to the exit code of a process that it ends. The next one ends the process. */
-export function stopAsked(): Promise<number> {
-  return new Promise((resolve) => {
-    const stop = (name: "SIGINT" | "SIGTERM"): void => {
-      process.off("SIGINT", stop).off("SIGTERM", stop);
-      resolve(SIGNALS[name]);
-    };
-    process.on("SIGINT", stop).on("SIGTERM", stop);
-  });
+export const stopAsked = (): Promise<number> => watchedSignals().stopped;
+
+/** Does the same until it is disposed. */
+export function watchedSignals(): Disposable & { readonly stopped: Promise<number> } {
+  const { promise: stopped, resolve } = Promise.withResolvers<number>();
+  const stop = (name: "SIGINT" | "SIGTERM"): void => {
+    unwatch();
+    resolve(SIGNALS[name]);
+  };
+  const unwatch = (): void => void process.off("SIGINT", stop).off("SIGTERM", stop);
+  process.on("SIGINT", stop).on("SIGTERM", stop);
+  return { stopped, [Symbol.dispose]: unwatch };
 }
 
 /** Ends something when this is disposed: `await using _ = atEnd(() => storage.dispose())`. */

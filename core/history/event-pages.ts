@@ -5,12 +5,12 @@ import { readEvent, type ReadEvent } from "../records/damage.ts";
 import { everyPage } from "../records/every-entry.ts";
 
 /** Most rows and characters that one answer reads; the rest belongs to the next one. */
-const ROWS_READ = 2_000;
-const CHARACTERS_READ = 16_000_000;
+export const ROWS_READ = 2_000;
+export const CHARACTERS_READ = 16_000_000;
 /** Rows come with their bodies, which may be large, so a page is small. */
 const PAGE = 100;
 
-interface EventPage {
+export interface EventPage {
   readonly events: readonly ReadEvent[];
   /** Where the next answer begins when this page is the last of this one; absent when there are no more. */
   readonly next?: string;

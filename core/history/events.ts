@@ -13,7 +13,8 @@ import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { createWideStatus, type ReadWideStatus } from "../records/wide-status.ts";
 import { meets } from "./attempt-search.ts";
 import { createDeliveryList, detailOf } from "./deliveries.ts";
-import { eventPages } from "./event-pages.ts";
+import { indexedPages } from "./delivery-index.ts";
+import { type EventPage, eventPages } from "./event-pages.ts";
 import type { DeliveriesRequest, EventFilter, EventSummary, History, HistoryPage } from "./history.ts";
 
 /** Most deliveries of wide events that one page reads to find their status. */
@@ -108,28 +109,36 @@ class EventList {
   readonly #keyId: string;
   readonly #filter: EventFilter;
   readonly #limit: number;
-  readonly #asksAttempts: boolean;
+  /** Whether it asks for something of a delivery. */
+  readonly #asksDelivery: boolean;
   readonly #items: EventSummary[] = [];
   /** Deliveries of wide events that were read. */
   #read = 0;
 
   constructor(readers: Readers, keyId: string, filter: EventFilter, limit: number) {
     [this.#readers, this.#keyId, this.#filter, this.#limit] = [readers, keyId, filter, limit];
-    this.#asksAttempts = [filter.statusCode, filter.error, filter.minDurationMs].some((one) => one !== undefined);
+    this.#asksDelivery = filter.delivery !== undefined || asksAttempts(filter);
   }
 
   async from(after: string | undefined): Promise<HistoryPage<EventSummary>> {
-    const { since, until } = this.#filter;
+    const { until } = this.#filter;
     const items = this.#items;
-    const ordinal = after ?? (until === undefined ? undefined : ordinalFloor(until));
-    const begin = ordinal === undefined ? undefined : EVENT.key({ keyId: this.#keyId, ordinal });
     let next: string | undefined;
-    for await (const page of eventPages(this.#readers.storage, this.#keyId, { after: begin, since })) {
+    for await (const page of this.#pages(after ?? (until === undefined ? undefined : ordinalFloor(until)))) {
       const end = await this.#add(await this.#wanted(page.events));
       if (end !== undefined) return { items, next: end };
       next = page.next;
     }
     return { items, ...(next !== undefined && { next }) };
+  }
+
+  #pages(before: string | undefined): AsyncGenerator<EventPage> {
+    const { since, delivery, subscriptionId } = this.#filter;
+    const { storage } = this.#readers;
+    if (delivery === "failed" || delivery === "pending")
+      return indexedPages(storage, this.#keyId, delivery, { before, since, only: subscriptionId });
+    const after = before === undefined ? undefined : EVENT.key({ keyId: this.#keyId, ordinal: before });
+    return eventPages(storage, this.#keyId, { after, since });
   }
 
   /** Returns those that the filter takes by what the events themselves say. */
@@ -155,7 +164,7 @@ class EventList {
   /** Adds those that the filter takes by their status and attempts. @returns where the next page begins, when this one ends */
   async #add(events: readonly ReadEvent[]): Promise<string | undefined> {
     const { status } = this.#filter;
-    const counted = status === undefined && !this.#asksAttempts;
+    const counted = status === undefined && !this.#asksDelivery;
     const narrow = await readNarrow(this.#readers.read, events);
     for (const { event, damaged } of events) {
       const isFull = this.#items.length === this.#limit;
@@ -164,7 +173,7 @@ class EventList {
       const now: Wide = own === undefined ? await readWide(this.#readers, event) : { ...own, read: 0 };
       this.#read += now.read;
       const matches = status === undefined || now.status === status;
-      if (matches && (!this.#asksAttempts || (await this.#wasAttempted(event, own)))) {
+      if (matches && (!this.#asksDelivery || (await this.#hasDelivery(event, now.status, own)))) {
         if (isFull) return this.#items.at(-1)?.event.ordinal;
         const summary = { event, damaged: damaged || now.damaged === true, status: now.status };
         this.#items.push({ ...summary, ...(own !== undefined && { deliveries: own.deliveries }) });
@@ -175,28 +184,33 @@ class EventList {
     return undefined;
   }
 
-  /** Returns true when a delivery was attempted as the filter asks. Those of a wide event are read, in pages. */
-  async #wasAttempted(event: RelayEvent, own: Narrow | undefined): Promise<boolean> {
-    if (own !== undefined) return wasAttempted(own.deliveries, this.#filter);
-    return (await unlessUnreadable(this.#wideAttempted(event))) ?? false;
+  /** Returns true when it has such a delivery as the filter asks for. Those of a wide event are read, in pages. */
+  async #hasDelivery(event: RelayEvent, status: EventStatus, own: Narrow | undefined): Promise<boolean> {
+    if (own !== undefined) return own.deliveries.some((one) => isAsked(one, this.#filter));
+    const { delivery } = this.#filter;
+    if (delivery !== undefined && IN_TURN.indexOf(delivery) < IN_TURN.indexOf(status)) return false;
+    return (await unlessUnreadable(this.#wideHas(event))) ?? delivery === "failed";
   }
 
-  async #wideAttempted(event: RelayEvent): Promise<boolean> {
+  async #wideHas(event: RelayEvent): Promise<boolean> {
     const { read, recipients } = this.#readers;
     const { subscriptionId: id } = this.#filter;
     for await (const page of id === undefined ? everyRecipient(recipients, event) : [[{ id }]]) {
       const deliveries = await read(page.map(pairOf(event)));
       this.#read += deliveries.length;
-      if (wasAttempted(deliveries, this.#filter)) return true;
+      if (deliveries.some((one) => isAsked(one, this.#filter))) return true;
     }
     return false;
   }
 }
 
-function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boolean {
-  const { subscriptionId: id } = filter;
-  return deliveries.some(
-    ({ subscriptionId, attempts }) =>
-      (id ?? subscriptionId) === subscriptionId && attempts.some((one) => meets(one, filter)),
-  );
-}
+/** An event is in the first of these states that one of its deliveries is in. */
+const IN_TURN: readonly EventStatus[] = ["pending", "failed", "delivered", "cancelled"];
+
+const asksAttempts = ({ statusCode, error, minDurationMs }: EventFilter): boolean =>
+  [statusCode, error, minDurationMs].some((one) => one !== undefined);
+
+const isAsked = ({ subscriptionId, status, attempts }: Delivery, filter: EventFilter): boolean =>
+  (filter.subscriptionId ?? subscriptionId) === subscriptionId &&
+  (filter.delivery ?? status) === status &&
+  (!asksAttempts(filter) || attempts.some((one) => meets(one, filter)));

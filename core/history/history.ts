@@ -15,6 +15,8 @@ export interface EventFilter {
   readonly id?: string;
   /** A part of its data, as that was published: letter by letter, escapes as they are. */
   readonly text?: string;
+  /** It has a delivery in this state: the one that the fields below and `subscriptionId` are about. */
+  readonly delivery?: Exclude<DeliveryStatus, "cancelled">;
   /** At least one attempt, of the newest cycle of a delivery, meets all three that are given. */
   readonly statusCode?: number;
   readonly error?: AttemptError;

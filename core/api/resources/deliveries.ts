@@ -3,6 +3,7 @@ import { z } from "zod";
 import { isoTime } from "../../lib/time.ts";
 import type { Actor } from "../../model/audit.ts";
 import { deliveryId } from "../../model/delivery.ts";
+import { ordinalTime } from "../../model/ids.ts";
 import { noSuch, Problem } from "../../model/problem.ts";
 import { isLive, type Subscription } from "../../model/subscription.ts";
 import type { DeliveryDetail } from "../../history/history.ts";
@@ -95,7 +96,8 @@ const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
       const { items, next } = await history.deliveries(subscription, status, { after, limit });
       const names = await namesOf(subscriptionCache, keyId, [id]);
       const data = items.map((one) => ({ eventId: one.delivery.eventId, type: one.type, ...deliveryView(one, names) }));
-      return { data, nextCursor: cursors.write(next, place) };
+      const searchedTo = next === undefined ? undefined : ordinalTime(next);
+      return { data, nextCursor: cursors.write(next, place), searchedTo };
     },
   });
 

@@ -15,7 +15,7 @@ import { attempted } from "./attempts.ts";
 import { deliveryView, eventDelivery } from "./deliveries.ts";
 import { probe, refuseResting } from "./delivery-actions.ts";
 import type { ResourceDeps } from "./deps.ts";
-import { attemptErrors, eventStatuses, isSpan, moment, NO_SPAN, note, time } from "./fields.ts";
+import { attemptErrors, deliveryStatuses, eventStatuses, isSpan, moment, NO_SPAN, note, time } from "./fields.ts";
 import { DEFAULT_LIMIT, MAX_LIMIT, pageQuery, paging } from "./lists.ts";
 import { namesOf } from "./subscriptions.ts";
 
@@ -26,7 +26,11 @@ const EVENT = `${EVENTS}/{eventId}` as const;
 
 const eventsQuery = z
   .strictObject({
-    status: eventStatuses.optional(),
+    status: note(eventStatuses.optional(), "Of the event as a whole: it is `pending` while one of its deliveries is."),
+    delivery: note(
+      deliveryStatuses.exclude(["cancelled"]).optional(),
+      "It has a delivery in this state. With `subscriptionId`, `statusCode` and the like, that very one is meant.",
+    ),
     type: z.string().max(128).regex(EVENT_NAME, "must be one event name, without *").optional(),
     subscriptionId: z.string().max(64).optional(),
     since: moment.optional(),
@@ -69,6 +73,10 @@ export const listedEvent = z
   .strictObject({
     ...head,
     recipients: note(z.int(), "How many subscriptions get it."),
+    deliveryCounts: note(
+      z.strictObject({ delivered: z.int(), failed: z.int(), pending: z.int(), total: z.int() }).optional(),
+      "How many of its deliveries are in which state; the rest is cancelled. Left out where it has very many.",
+    ),
     subscriptionIds: note(z.array(z.string()).optional(), "The first three of them. Left out where it has very many."),
     subscriptionName: note(z.string().optional(), "Of the only one: its description, or else the host of its URL."),
     lastAttempt: note(lastAttempt.optional(), "The newest one of all its deliveries. Left out where it has very many."),
@@ -250,6 +258,11 @@ function lastOf(deliveries: readonly Delivery[]): object | undefined {
   return { subscriptionId, at: isoTime(attempt.startedAt), statusCode: attempt.statusCode, error: attempt.error };
 }
 
+function countsOf(deliveries: readonly Delivery[]): object {
+  const of = (wanted: Delivery["status"]): number => deliveries.filter(({ status }) => status === wanted).length;
+  return { delivered: of("delivered"), failed: of("failed"), pending: of("pending"), total: deliveries.length };
+}
+
 /** Subscriptions that a list names for each event. */
 const NAMED = 3;
 
@@ -259,6 +272,7 @@ function listedView(summary: EventSummary, names: ReadonlyMap<string, string>): 
   return {
     ...headView(summary),
     recipients: deliveryCount(event),
+    deliveryCounts: deliveries && countsOf(deliveries),
     subscriptionIds: deliveries?.slice(0, NAMED).map(({ subscriptionId }) => subscriptionId),
     subscriptionName: deliveries?.length === 1 ? names.get(deliveries[0]?.subscriptionId ?? "") : undefined,
     lastAttempt: lastOf(deliveries ?? []),
