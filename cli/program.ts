@@ -26,7 +26,8 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   keys: () => import("./commands/keys.ts"),
   "api-keys": () => import("./commands/api-keys.ts"),
   status: () => import("./commands/status.ts"),
-  stats: () => import("./commands/stats.ts"),
+  attention: () => import("./commands/figures/attention.ts"),
+  stats: () => import("./commands/figures/stats.ts"),
   backup: () => import("./commands/backup.ts"),
   restore: () => import("./commands/backup.ts"),
   migrate: () => import("./commands/migrate.ts"),
@@ -165,7 +166,7 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
-const GROUPS: ReadonlySet<string> = new Set(["api-keys", "subscriptions", "events", "users", "secrets"]);
+const GROUPS: ReadonlySet<string> = new Set(["api-keys", "subscriptions", "events", "users", "secrets", "attention"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 

@@ -42,9 +42,13 @@ const MANAGEMENT = {
   "GET /api-keys/{keyId}/stats": row(60, 10),
   "GET /api-keys/{keyId}/stream": row(60, 10),
   "GET /api-keys/{keyId}/audit": row(60, 10),
+  "GET /api-keys/{keyId}/attention": row(60, 10),
+  "POST /api-keys/{keyId}/attention/acknowledge": row(30, 5),
   "POST /api-keys/{keyId}/portal-links": row(60, 10),
   "DELETE /api-keys/{keyId}/portal-links": row(10, 3),
   "GET /relay/status": row(60, 10),
+  "GET /relay/attention": row(60, 10),
+  "POST /relay/attention/acknowledge": row(30, 5),
   "GET /relay/backup": row(10, 3),
   "POST /relay/rekey": row(10, 3),
 } satisfies LimitRows;

@@ -32,6 +32,7 @@ export const AUDIT_ACTIONS = [
   "portal_link.created",
   "portal_links.revoked",
   "deliveries.replayed",
+  "attention.acknowledged",
   "account.created",
   "account.removed",
   "account.reset",

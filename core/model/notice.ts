@@ -12,6 +12,8 @@ export const NOTICE_TYPES = [
   "relay:subscription.disabled",
   "relay:secret.expiring",
   "relay:pending.high",
+  "relay:attention.needed",
+  "relay:attention.recovered",
 ] as const;
 
 type NoticeType = (typeof NOTICE_TYPES)[number];
@@ -24,6 +26,9 @@ export const NOTICE_MEANINGS: Readonly<Record<NoticeType | "relay:delivery.faile
   "relay:subscription.disabled": "A subscription is disabled.",
   "relay:secret.expiring": "A quarter of the overlap of a rotation is left: use the new secret from now on.",
   "relay:pending.high": "More deliveries are pending than `notify.pendingPerKey`, or than `notify.pending` in all.",
+  "relay:attention.needed":
+    "Something needs attention of which no other notice tells: order that is held, a rate limit, a certificate, a part of the relay.",
+  "relay:attention.recovered": "What `relay:attention.needed` told of is over.",
   "relay:delivery.failed": "A delivery has failed for good: one event for each.",
 };
 
@@ -93,6 +98,21 @@ export const pendingHigh = (keyId: string | undefined, pending: number, bound: n
   data: { pending, bound },
   lasting: true,
 });
+
+/** @param about the subscription, or the name of a part of the relay */
+export const attentionNotice = (
+  is: "needed" | "recovered",
+  { state, ...data }: { readonly state: string } & Notice["data"],
+  about: Named | string,
+): Notice => {
+  const name = typeof about === "string" ? about.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) : about.id;
+  const of =
+    typeof about === "string"
+      ? { data: { part: about, state, ...data } }
+      : noticeOf(`relay:attention.${is}`, about, { state, ...data });
+  const ends = is === "needed" ? "relay:attention.recovered" : "relay:attention.needed";
+  return { ...of, type: `relay:attention.${is}`, about: `${name}-${state}`, ends };
+};
 
 /** How long before the end of an overlap it is reported: a quarter of the overlap. */
 export const overlapNoticeAt = (now: number, overlapMs: number): number => now + Math.ceil(overlapMs * 0.75);

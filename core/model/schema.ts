@@ -152,6 +152,18 @@ const suspension = json<{
     typeof key === "string" && [strikes, struckAt, until, forgetAt].every(Number.isFinite),
 );
 
+/** What is noted of something that needs attention; gone when that is over. */
+interface AttentionRow {
+  /** What of it somebody has acknowledged, when and who. */
+  readonly marks: readonly string[];
+  /** Epoch ms. */
+  readonly at?: number;
+  readonly by?: string;
+  /** A notice has told of it. */
+  readonly told?: true;
+}
+const attention = json<AttentionRow>(({ marks }) => Array.isArray(marks));
+
 export const EVENT = new Kind("event", [keyId, ordinal], eventCodec);
 /** The ordinal of an event whose id the publisher chose. */
 export const EVENT_ID = new Kind("eventid", [keyId, escaped("id")]);
@@ -220,6 +232,8 @@ export const AUDIT = new Kind("audit", [keyId, ordinal], audit);
 export const TICK = new Kind("tick", [text("job")]);
 /** Schema version, fingerprint of the master key. */
 export const META = new Kind("meta", [text("what")]);
+/** What is noted of something that needs attention: a subscription, or a part of the relay. */
+export const ATTENTION = new Kind("attention", [keyId, escaped("about"), text("state")], attention);
 /** A suspended principal of the limiter. */
 export const SUSPENSION = new Kind("suspension", [text("hash")], suspension);
 /** A plug-in's own records. */

@@ -37,6 +37,7 @@ export class NoticeWatch {
   readonly #deps: NoticeWatchDeps;
   readonly #stopping = new AbortController();
   #loop: Promise<void> | undefined;
+  #also: (signal: AbortSignal) => Promise<void> = async () => undefined;
   /** The key after which the count goes on. */
   #countedTo: string | undefined;
 
@@ -44,7 +45,9 @@ export class NoticeWatch {
     this.#deps = deps;
   }
 
-  start(): void {
+  /** @param also another look, of a part that this room does not see */
+  start(also = this.#also): void {
+    this.#also = also;
     this.#loop ??= this.#round().then(() => every(this.#deps.clock, LOOK_MS, this.#round, this.#stopping.signal));
   }
 
@@ -58,6 +61,7 @@ export class NoticeWatch {
   async look(signal: AbortSignal): Promise<void> {
     await this.#overlaps(signal);
     await this.#backlog(signal);
+    await this.#also(signal);
     await this.#deps.notices.flush();
   }
 

@@ -9,6 +9,7 @@ import { ConflictError, untilCommitted } from "../model/errors.ts";
 import { ordinalFloor } from "../model/ids.ts";
 import { DAMAGED, unlessDamaged } from "../model/kind.ts";
 import {
+  ATTENTION,
   COUNT,
   ERASE_KEY,
   EVENT,
@@ -197,6 +198,7 @@ async function eraseUntil(
     await tryCommit(storage, [{ op: "delete", key, if: value }]);
   }
   if (!(await purgeIds(storage, keyId, until, signal))) return await eraseUntil(deps, keyId, { at, until }, signal);
+  await purge(storage, ATTENTION.under({ keyId }), signal);
   await purge(storage, STATS.under({ keyId }), signal, ({ key }) => STATS.id(key).at <= at);
   return erased;
 }

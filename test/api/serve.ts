@@ -15,7 +15,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { listen } from "../../core/runtime/server.ts";
 import type { Listening } from "../../core/runtime/server.ts";
 import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
-import type { LimitRows } from "../../core/ports/plan.ts";
+import type { HealthOptions, LimitRows } from "../../core/ports/plan.ts";
 import { http } from "../../plugins/source/http.ts";
 import { ask } from "../support/ask.ts";
 import { sendRaw } from "../support/gateway.ts";
@@ -66,6 +66,7 @@ export interface ServeOptions {
   readonly auth?: Auth;
   readonly transforms?: Transforms;
   readonly registerUrl?: SubscriptionsDeps["registerUrl"];
+  readonly health?: HealthOptions;
 }
 
 export const PUBLISH_TOKEN = "publish-token";
@@ -77,7 +78,7 @@ export const RETRY = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 
 
 const HOUR = 3_600_000;
 
-/** `all`, `all+mfa`, `key_1`, `key_1,key_2`, `none`; anything else is refused. */
+/** `all`, `all+mfa`, `key_1+portal`, `key_1`, `key_1,key_2`, `none`; anything else is refused. */
 export function tokenAuth(now: () => number): Auth {
   return {
     ready: () => true,
@@ -92,6 +93,7 @@ export function tokenAuth(now: () => number): Auth {
         amr: mfa ? ["pwd", "mfa"] : ["pwd"],
         authTime: more.includes("old") ? Math.floor((now() - HOUR) / 1_000) : Math.floor(now() / 1_000),
         expiresAt: now() + HOUR,
+        ...(more.includes("portal") && { portal: "link" }),
       };
       return principal;
     },
@@ -99,7 +101,8 @@ export function tokenAuth(now: () => number): Auth {
 }
 
 export async function serve(options: ServeOptions = {}): Promise<Served> {
-  const made = await testPath({ storage: options.storage, transforms: options.transforms });
+  const { storage: given, transforms, health } = options;
+  const made = await testPath({ storage: given, transforms, health });
   const { parts, clock, storage } = made;
   const log = quietLog();
   const auth = options.auth ?? tokenAuth(clock.now);
@@ -107,6 +110,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const { accept, admit } = parts.publisher;
   await source.start(accept, { durability: storage.durability, admit });
   const limits = new Limiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
+  const readiness = options.parts ?? (() => ({ storage: { ready: true } }));
   const operations = createOperations({
     ...parts,
     ...(options.registerUrl && {
@@ -138,11 +142,11 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       sums: parts.statsQuery.sumsOf,
       relay: parts.statsQuery.ofRelay,
       status: async () => ({ nodes: 1 }),
+      parts: async () => readiness(),
     },
     rekey: async () => ({ state: "done", sealed: 0, unreadable: [] }),
     ...options.more,
   });
-  const readiness = options.parts ?? (() => ({ storage: { ready: true } }));
   const routes = [...healthRoutes({ clock, readiness }), ...(source.routes ?? []), ...(options.routes ?? [])];
   const app = createApp({
     clock,

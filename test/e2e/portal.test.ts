@@ -12,6 +12,7 @@ const OPEN = [
   "delete /api-keys/{keyId}/webhooks/{subscriptionId}",
   "get /api-keys",
   "get /api-keys/{keyId}/attempts",
+  "get /api-keys/{keyId}/attention",
   "get /api-keys/{keyId}/events",
   "get /api-keys/{keyId}/events/{eventId}",
   "get /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts",
@@ -43,11 +44,14 @@ const CLOSED = [
   "delete /api-keys/{keyId}/events/{eventId}",
   "delete /api-keys/{keyId}/portal-links",
   "get /api-keys/{keyId}/audit",
+  "get /relay/attention",
   "get /relay/backup",
   "get /relay/status",
+  "post /api-keys/{keyId}/attention/acknowledge",
   "post /api-keys/{keyId}/events",
   "post /api-keys/{keyId}/portal-links",
   "post /api-keys/{keyId}/webhooks/{subscriptionId}/rotate-secret",
+  "post /relay/attention/acknowledge",
   "post /relay/rekey",
 ];
 

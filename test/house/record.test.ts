@@ -397,6 +397,11 @@ describe("the record", () => {
     await send("GET", "/api-keys/{keyId}/stats", "an hour", { query: "range=1h", shape: true });
     await send("GET", "/api-keys/{keyId}/stats", "wrong range", { query: "range=9h" });
     await send("GET", "/relay/status", "done", { shape: true });
+    const attention = "/api-keys/{keyId}/attention";
+    await send("GET", attention, "of one", { query: `subscriptionId=${fails}`, shape: true });
+    await send("POST", `${attention}/acknowledge`, "done", { body: { id: `${fails}.failing` } });
+    await send("POST", `${attention}/acknowledge`, "none such", { body: { id: "sub_none.down" } });
+    await send("GET", "/relay/attention", "done", { shape: true });
     await send("GET", "/api-keys/{keyId}/audit", "a page", { query: "limit=3" });
     await send("GET", "/api-keys/{keyId}/stream", "begun", { until: /\r\n\r\n[^]*\n\n/ });
     all.close("events.txt");
@@ -445,7 +450,9 @@ describe("the record", () => {
       ([path, item]) => Object.entries(item).map(([verb, one]) => ({ path, method: verb.toUpperCase(), one })),
     );
     const own = described.filter(({ path }) => !path.startsWith("/v1/"));
-    const never = ["GET /readyz", "GET /healthz", "GET /relay/backup", "PUT /limits/check/{path}"];
+    const never = ["GET /readyz", "GET /healthz", "GET /relay/backup", "PUT /limits/check/{path}"].concat(
+      "POST /relay/attention/acknowledge",
+    );
     const open = own.map(({ method, path }) => `${method} ${path}`).filter((one) => !never.includes(one));
     expect(open.filter((one) => !succeeded.has(one))).toEqual([]);
     let asked = 0;

@@ -193,6 +193,13 @@ const data = (properties: Schema, optional: readonly string[]): Schema => ({
 /** A URL need not have a host. */
 const about = (more: Schema): Schema => data({ ...COMMON, ...SUBSCRIPTION, ...more }, ["keyId", "heldBack", "host"]);
 
+const ATTENTION = {
+  part: { ...text, description: "The part of the relay that it is about, where it is about no subscription." },
+  state: { ...text, description: "As `GET /relay/attention` names it." },
+  since: time,
+} as const;
+const OPTIONAL = ["keyId", "heldBack", "subscriptionId", "host", "part", "since"];
+
 const SCHEMAS: Readonly<Record<keyof typeof NOTICE_MEANINGS, Schema>> = {
   "relay:breaker.opened": about({ failures: count, failingSince: time, pausedUntil: time }),
   "relay:breaker.closed": about({ failingSince: time }),
@@ -200,6 +207,8 @@ const SCHEMAS: Readonly<Record<keyof typeof NOTICE_MEANINGS, Schema>> = {
   "relay:subscription.disabled": about({ reason: { enum: ["endpoint_gone", "endpoint_failing", "by_hand"] } }),
   "relay:secret.expiring": about({ previousSecretExpiresAt: time }),
   "relay:pending.high": data({ ...COMMON, pending: count, bound: count }, ["keyId", "heldBack"]),
+  "relay:attention.needed": data({ ...COMMON, ...SUBSCRIPTION, ...ATTENTION, reason: text, help: text }, OPTIONAL),
+  "relay:attention.recovered": data({ ...COMMON, ...SUBSCRIPTION, ...ATTENTION }, OPTIONAL),
   "relay:delivery.failed": data({ keyId: COMMON.keyId, ...FAILURE }, ["keyId"]),
 };
 

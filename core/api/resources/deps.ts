@@ -1,4 +1,5 @@
 /** The parts of the relay that the operations of the API stand on. */
+import type { AttentionReader, Parts } from "../../attention/attention.ts";
 import type { AttemptSearch } from "../../history/attempt-search.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
@@ -34,6 +35,7 @@ export interface OperationsDeps {
   readonly history: History;
   readonly attempts: AttemptHistory;
   readonly searchAttempts: AttemptSearch;
+  readonly attention: AttentionReader;
   readonly replay: Replay;
   readonly pending: PendingDeliveries;
   /** Accepts an event on behalf of a manager, and stores `also` in the same commit. */
@@ -71,6 +73,8 @@ export interface OperationsDeps {
     readonly relay: StatsQuery["ofRelay"];
     /** Returns nodes, storage, backlog. */
     status(): Promise<Readonly<Record<string, unknown>>>;
+    /** Returns the state of each part of the relay. */
+    parts(): Promise<Parts>;
   };
   /** Begins to seal everything again, or joins that; resolves when it is over, or after a few seconds with how far it is. */
   readonly rekey: (actor: Actor) => Promise<{

@@ -2,6 +2,7 @@
 import { isAttemptPlace } from "../../history/attempt-search.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { attemptOperations } from "./attempts.ts";
+import { attentionOperations } from "./attention.ts";
 import { auditOperations } from "./audit.ts";
 import { catalogueOperations } from "./catalogue.ts";
 import { deliveryOperations } from "./deliveries.ts";
@@ -30,6 +31,7 @@ const RESOURCES = [
   portalOperations,
   auditOperations,
   statsOperations,
+  attentionOperations,
   relayOperations,
   liveFeedOperations,
   backupOperations,

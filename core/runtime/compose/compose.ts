@@ -1,5 +1,6 @@
 /** Composes a relay from a plan, in the order in which its parts come to life. */
 import { createApp, type AppDeps } from "../../api/http/app.ts";
+import { AttentionWatch } from "../../attention/watch.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
@@ -136,7 +137,7 @@ async function startWorker({ ports, path, readiness }: Built, { log, metrics }: 
   path.eventErasure.start();
   path.keyErasure.start();
   path.statsCollector.start();
-  path.noticeWatch.start();
+  path.noticeWatch.start(new AttentionWatch({ ...path, readiness }).look);
   path.notifyTargets.start();
   path.cluster.listen();
   path.dispatcher.start();

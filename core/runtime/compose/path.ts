@@ -1,6 +1,7 @@
 /** Composes the delivery path, from accepting an event to removing it. */
 import "reflect-metadata";
 import { container, instanceCachingFactory } from "tsyringe";
+import { AttentionReader } from "../../attention/attention.ts";
 import type { Guard } from "../../guard/index.ts";
 import { Away } from "../../deliver/away.ts";
 import { CircuitBreaker } from "../../deliver/circuit-breaker.ts";
@@ -246,6 +247,7 @@ class Path extends Ports {
   readonly history = createHistory(this);
   readonly attempts = createAttemptHistory(this);
   readonly searchAttempts = createAttemptSearch(this);
+  readonly attention = new AttentionReader(this);
   readonly #replay = createReplay(this);
   readonly replay = countedReplay(this.#replay, this.metrics, "api");
   readonly replayJob = createReplayJob({ ...this.#all, replay: countedReplay(this.#replay, this.metrics, "job") });

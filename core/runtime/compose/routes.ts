@@ -82,6 +82,7 @@ function composeOperations(
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
       sums: statsQuery.sumsOf,
       status: async () => relayStatus(path, state(), await readiness()),
+      parts: readiness,
       relay: (range) => statsQuery.ofRelay(range),
     },
   });

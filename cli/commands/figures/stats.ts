@@ -1,10 +1,10 @@
 /** `relay stats`: the figures of an API key, of one of its subscriptions or of the whole relay, through the API. */
-import { isoTime, parseTime } from "../../core/lib/time.ts";
-import { each, keyPath, type Shaped, shaped, withQuery } from "../support/ask.ts";
-import { type ApiAnswer, openApi } from "../support/client.ts";
-import { API_OPTIONS, type Command, type Given, JSON_OPTION } from "../support/command.ts";
-import { EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
-import { fields, json, printTable, textOf } from "../support/output.ts";
+import { isoTime, parseTime } from "../../../core/lib/time.ts";
+import { each, keyPath, type Shaped, shaped, withQuery } from "../../support/ask.ts";
+import { type ApiAnswer, openApi } from "../../support/client.ts";
+import { API_OPTIONS, type Command, type Given, JSON_OPTION } from "../../support/command.ts";
+import { EX_UNAVAILABLE, ExitError, usage } from "../../support/exit.ts";
+import { fields, json, printTable, textOf } from "../../support/output.ts";
 
 const COUNTS = ["accepted", "filtered", "attempts", "delivered", "failed"] as const;
 /** Each of the series has a number a step, oldest first, or null. */
