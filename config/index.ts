@@ -15,6 +15,7 @@ export { fromNats } from "../plugins/source/nats.ts";
 export { fromPostgres } from "../plugins/source/postgres.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";
 export { spool } from "../plugins/source/spool.ts";
+export * from "../plugins/source/webhooks.ts";
 export type { MappedEvent, MessageOptions, SourceMessage } from "../plugins/source/messages/message.ts";
 export { toAmqp } from "../plugins/transport/amqp.ts";
 export { toFile } from "../plugins/transport/file.ts";

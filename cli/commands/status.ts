@@ -77,9 +77,12 @@ function readable(base: string, now: Shaped<typeof STATUS>, io: CliEnvironment):
     storage: described(storage),
     backlog: `${textOf(waiting)} waiting, ${textOf(leased)} leased, ${textOf(underWay)} under way here`,
     "oldest due": oldest as string | undefined,
-    ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, described(value)])),
   };
-  return `${ready}\n${fields(Object.entries(rows))}`;
+  // A list has a row for each of its entries.
+  const others = Object.entries(more).flatMap(([name, value]) =>
+    [value].flat().map((one): [string, string] => [name, described(one)]),
+  );
+  return `${ready}\n${fields([...Object.entries(rows), ...others])}`;
 }
 
 /** `{ rows: 3, logBytes: 2048 }` → `rows 3, logBytes 2.0 KiB` */

@@ -40,7 +40,7 @@ export interface Identified<Caller = unknown> {
 
 /** An HTTP route of a plug-in. The server matches, limits, times and logs it; the route answers or throws a Problem. */
 export interface Route<Caller = unknown> {
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
   /** Segments may be `{name}`; a parameter is one segment. */
   readonly path: string;
   /** Its row in the limits table. Absent: nothing is counted. */

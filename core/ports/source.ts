@@ -77,6 +77,11 @@ export interface SourceInfo {
 
 export interface Source extends Routes, Readiness {
   /**
+   * Says what people may want to see of it, in the status of the relay and on its page: groups of names with plain values, counted
+   * since the start. Returns what is known already, and nothing secret.
+   */
+  figures?(): readonly Readonly<Record<string, string | number | undefined>>[];
+  /**
    * Begins to accept events. The server serves `routes` from before `start` until after `stop`. It returns when the source
    * works or will by itself: a broker that is away is no reason to throw, but one for `readiness`.
    * @throws StartError and others, as `Plugin.setup`

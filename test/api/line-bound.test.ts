@@ -1,6 +1,6 @@
 // Every refused or failed request is in the log under the id that its answer names; a flood of them is counted instead.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLineBound } from "../../core/api/http/line-bound.ts";
+import { createLineBound } from "../../core/lib/line-bound.ts";
 import { testClock } from "../support/clock.ts";
 import { LIST, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { AskOptions, Served } from "./serve.ts";

@@ -2,6 +2,7 @@
 import { H3, type H3Event } from "h3";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../lib/address.ts";
+import { createLineBound } from "../../lib/line-bound.ts";
 import type { LimitRefusalCode } from "../../limits/limiter.ts";
 import { ordinals } from "../../model/ids.ts";
 import type { Problem } from "../../model/problem.ts";
@@ -10,7 +11,6 @@ import { createBodyBudgets, Gone } from "./body.ts";
 import { Call, checkHead, type Exchange, exchangeOf, giveBack } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
 import type { AnyOperation } from "./operation.ts";
-import { createLineBound } from "./line-bound.ts";
 import { createNoRoute, patternOf } from "./paths.ts";
 import { drained, headOf, overLimit, problemOf, problemReply } from "./reply.ts";
 import { type Endpoint, type ExchangeDeps, owns, runOperation, stationsBefore } from "./stations.ts";

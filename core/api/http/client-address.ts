@@ -1,28 +1,12 @@
 /** Finds the client's address behind trusted proxies. */
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
+import { createTrust } from "../../ports/networks.ts";
 
 export type AddressOf = (request: IncomingMessage) => string;
 
 /** The address of the other end of the connection. */
 export const peerOf = (request: IncomingMessage): string => plain(request.socket.remoteAddress ?? "");
-
-/**
- * Returns a check that is true for an address among those.
- * @param trusted addresses and CIDRs
- * @throws TypeError when one is neither
- */
-export function createTrust(trusted: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const entry of trusted) {
-    const [address = "", bits] = entry.split("/");
-    const family = isIP(address);
-    if (family === 0) throw new TypeError(`not an address or CIDR: ${entry}`);
-    if (bits === undefined) list.addAddress(address, family === 6 ? "ipv6" : "ipv4");
-    else list.addSubnet(address, Number(bits), family === 6 ? "ipv6" : "ipv4");
-  }
-  return (address) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
-}
 
 /**
  * The socket's address, or, when that is a trusted proxy, the right-most `X-Forwarded-For` address that is none. Only

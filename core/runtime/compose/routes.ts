@@ -81,7 +81,7 @@ function composeOperations(
     figures: {
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
       sums: statsQuery.sumsOf,
-      status: async () => relayStatus(path, state(), await readiness()),
+      status: async () => relayStatus(path, state(), await readiness(), ports.sources),
       parts: readiness,
       relay: (range) => statsQuery.ofRelay(range),
     },
@@ -121,9 +121,11 @@ async function relayStatus(
   { plan, storage, dispatcher }: DeliveryPath,
   state: ReturnType<Lifecycle["state"]>,
   parts: Awaited<ReturnType<ReadParts>>,
+  sources: OpenPorts["sources"],
 ): Promise<Readonly<Record<string, unknown>>> {
   const [usage, depth] = await Promise.all([storage.status(), storage.queue.depth()]);
   const { waiting, leased, oldestDueAt } = depth;
+  const figures = sources.flatMap((source) => source.figures?.() ?? []);
   return {
     node: {
       state,
@@ -142,6 +144,7 @@ async function relayStatus(
       underWay: dispatcher.underWay(),
       oldestDueAt: oldestDueAt === undefined ? undefined : isoTime(oldestDueAt),
     },
+    ...(figures.length > 0 && { sources: figures }),
   };
 }
 

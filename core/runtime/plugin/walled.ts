@@ -43,6 +43,7 @@ const HOWS: Readonly<Record<string, How | "free" | ((...args: never[]) => How)>>
   "nodes.ask": (_: string, { mostMs }: { mostMs: number }): How => ({ ms: mostMs + ASK_SPARE_MS, late: () => false }),
   // A plug-in that fails to say whether it is ready is not.
   ...{ readiness: { failed: (error) => `its readiness fails: ${thrownText(error)}` }, ready: { failed: () => false } },
+  figures: { failed: () => [] },
   problems: { ms: PROBLEMS_MS, failed: () => Promise.reject(new Problem("INTERNAL_ERROR", NO_JUDGEMENT)) },
   send: ({ timeoutMs: ms }: TransportRequest, signal: AbortSignal): How => ({
     ...{ ms, signal },

@@ -98,7 +98,7 @@ function idOf(source: unknown, id: string): string {
 const digest = (value: unknown): string => hash("sha256", JSON.stringify(value) ?? "", "hex");
 
 /** Replaces each character that an event type may not have by `_`: `com.example/paid` becomes `com.example_paid`. */
-function typeName(type: string): string {
+export function typeName(type: string): string {
   if (isEventName(type)) return type;
   return type.replaceAll(/[^A-Za-z0-9_:.-]/g, "_").replaceAll(/(^|[:.])(?=[:.]|$)/g, "$1_");
 }

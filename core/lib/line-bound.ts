@@ -1,5 +1,5 @@
 /** Bounds how many lines a minute requests write that are refused or fail, of one group and of all, and counts the rest. */
-import type { Clock } from "../../ports/clock.ts";
+import type { Sleeper } from "./within.ts";
 
 const WINDOW_MS = 60_000;
 /** Lines a minute of one group: a flood of it must neither fill the disk nor hide the others. */
@@ -8,10 +8,10 @@ const LINES_OF_ONE = 20;
 const LINES_OF_ALL = 200;
 
 /** Says whether a line of this group may be written. Its minute counts it then. */
-type LineBound = (group: string) => boolean;
+export type LineBound = (group: string) => boolean;
 
 /** @param tell called after a minute in which lines were left out, with their number */
-export function createLineBound(clock: Clock, tell: (count: number) => void): LineBound {
+export function createLineBound(clock: Sleeper & { monotonic(): number }, tell: (count: number) => void): LineBound {
   let endsAt = Number.NEGATIVE_INFINITY;
   let written = 0;
   let leftOut = 0;

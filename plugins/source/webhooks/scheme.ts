@@ -1,0 +1,98 @@
+/**
+ * How webhooks are verified, as data. Presets and `hmac()`, `ed25519()`, `basic()`, `apiKey()`, `addresses()` return it, and a
+ * config may change any field of what they return.
+ */
+import type { SecretOption } from "../../../core/model/secret-option.ts";
+
+/** A secret, or several while it is being changed: any of them counts. */
+export type Secrets = SecretOption | readonly SecretOption[];
+
+/** A text with holes that the request fills, or a list of them: the first one counts whose holes can all be filled. */
+export type Texts = string | readonly string[];
+
+/** What is known of the webhooks of a provider, beside how they are verified. */
+export interface Provider {
+  /** Names it in the log and on the page. @default the kind of the verification */
+  readonly name?: string;
+  /** Where its id of an event stands: the same at each repeat. @default there is none, and a repeat is another event */
+  readonly id?: Texts;
+  /** Where the type of an event stands. */
+  readonly type?: Texts;
+  /** A verified request that is answered at once, with a text, and not stored: the one whose text `of` equals `is`. */
+  readonly challenge?: { readonly of: string; readonly is: string; readonly answer: string };
+  /** Longest wait for the answer, ms: a little less than the provider waits. @default 10_000 */
+  readonly timeoutMs?: number;
+}
+
+export interface HmacOptions extends Provider {
+  /** The secret that both sides know; a list while it is being changed. May be `secretFrom(…)`. */
+  readonly secret: Secrets;
+  /** The header with the signature. */
+  readonly header: string;
+  /** `sha1`, `sha256`, `sha384` or `sha512`. @default "sha256" */
+  readonly algorithm?: "sha1" | "sha256" | "sha384" | "sha512";
+  /** How the signature is written: `hex` or `base64`. @default "hex" */
+  readonly encoding?: "hex" | "base64";
+  /** How the secret is written: as it is (`utf8`), `hex`, `base64`, or `whsec`: `whsec_` and base64. @default "utf8" */
+  readonly secretEncoding?: "utf8" | "hex" | "base64" | "whsec";
+  /**
+   * What is signed: a text with the holes `{body}`, `{timestamp}`, `{header.name}`, `{url}` (the option), `{form}` (the fields of
+   * a form, sorted). @default "{body}"
+   */
+  readonly signed?: string;
+  /** What stands before each signature, such as `sha256=`; others in the header are passed over. @default nothing */
+  readonly prefix?: string;
+  /** What stands between several signatures in the header. @default there is one */
+  readonly separator?: string;
+  /** The header with the time of signing, in epoch seconds or ms; or what it begins with in the signature's own header: `{ field: "t=" }`. @default there is none */
+  readonly timestamp?: string | { readonly field: string };
+  /** How far the time of signing may be from now, ms. @default 300_000 */
+  readonly toleranceMs?: number;
+  /** The address that the provider knows, exactly: for `{url}`. */
+  readonly url?: string;
+  /** A query parameter with the SHA-256 of a body that is no form, in hex, which is a part of `{url}`. */
+  readonly bodyHash?: string;
+}
+
+export interface Ed25519Options extends Omit<HmacOptions, "secret" | "algorithm" | "secretEncoding"> {
+  /** The provider's public key in hex, base64 or PEM, or `whpk_…`; a list while it is being changed. */
+  readonly publicKey: Secrets;
+}
+
+export interface BasicOptions extends Provider {
+  readonly username: string;
+  /** May be `secretFrom(…)`, or a list while it is being changed. */
+  readonly password: Secrets;
+}
+
+export interface ApiKeyOptions extends Provider {
+  /** The header with the key. One of `header` and `query` is given. */
+  readonly header?: string;
+  /** The query parameter with the key. */
+  readonly query?: string;
+  /** What stands before it in the header, such as `Bearer `. @default nothing */
+  readonly prefix?: string;
+  /** May be `secretFrom(…)`, or a list while it is being changed. */
+  readonly key: Secrets;
+}
+
+export interface AddressesOptions extends Provider {
+  /** Addresses and CIDRs; those of `server.trustedProxies` are looked through. */
+  readonly addresses: readonly string[];
+}
+
+export type Hmac = HmacOptions & { readonly by: "hmac" };
+export type Ed25519 = Ed25519Options & { readonly by: "ed25519" };
+export type Basic = BasicOptions & { readonly by: "basic" };
+export type ApiKey = ApiKeyOptions & { readonly by: "apiKey" };
+export type Addresses = AddressesOptions & { readonly by: "addresses" };
+export type Verification = Hmac | Ed25519 | Basic | ApiKey | Addresses;
+
+/** The field of each kind that holds its secrets. */
+export const SECRET_FIELD = {
+  hmac: "secret",
+  ed25519: "publicKey",
+  basic: "password",
+  apiKey: "key",
+  addresses: undefined,
+} as const;

@@ -1,0 +1,233 @@
+/** Verifies requests: what their heads show before a body is read, then the raw bytes, before anything is parsed. */
+import { createHmac, createPublicKey, hash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import { createTrust } from "../../../core/ports/networks.ts";
+import type { RouteRequest } from "../../../core/ports/route.ts";
+import { type Arrived, partsOf } from "./arrived.ts";
+import type { Addresses, ApiKey, Basic, Ed25519, Hmac, HmacOptions, Verification } from "./scheme.ts";
+
+/** Says why it is refused, for the operator; `undefined`: it is verified. */
+type CheckBody = (arrived: Arrived) => string | undefined;
+/** Judges a request whose body has not come: says why it is refused, or returns the check of the body. */
+export type CheckRequest = (request: RouteRequest) => string | CheckBody;
+
+const VERIFIED: CheckBody = () => undefined;
+const TOLERANCE_MS = 300_000;
+/** Signatures of one request that are looked at, and fields of a form: more are nobody's. */
+const MOST_SIGNATURES = 16;
+const MOST_FIELDS = 1_000;
+
+/**
+ * @param secrets those of the verification, read
+ * @param now epoch ms
+ * @throws SyntaxError that says what is wrong with a secret, without it
+ */
+export function verifier(scheme: Verification, secrets: readonly string[], now: () => number): CheckRequest {
+  switch (scheme.by) {
+    case "hmac":
+      return signature(scheme, hmacOf(scheme, secrets), now);
+    case "ed25519":
+      return signature(scheme, ed25519Of(scheme, secrets), now);
+    case "basic":
+      return basic(scheme, secrets);
+    case "apiKey":
+      return apiKey(scheme, secrets);
+    case "addresses":
+      return fromAddresses(scheme);
+  }
+}
+
+/** All of them must let it pass. */
+export function everyOne(checks: readonly CheckRequest[]): CheckRequest {
+  if (checks.length === 1) return checks[0] as CheckRequest;
+  return (request) => {
+    const bodies: CheckBody[] = [];
+    for (const check of checks) {
+      const found = check(request);
+      if (typeof found === "string") return found;
+      bodies.push(found);
+    }
+    return (arrived) => {
+      for (const body of bodies) {
+        const why = body(arrived);
+        if (why !== undefined) return why;
+      }
+      return undefined;
+    };
+  };
+}
+
+type Pieces = readonly (string | Uint8Array)[];
+/** Compares each signature, without its prefix, with what is signed. */
+type Matches = (signatures: readonly string[], signed: Pieces) => boolean;
+
+/** Returns the key that a secret of an HMAC stands for; `undefined` where it is not written so, or empty. */
+export function keyOf(secret: string, encoding: HmacOptions["secretEncoding"] = "utf8"): Buffer | undefined {
+  if (encoding === "utf8") return secret === "" ? undefined : Buffer.from(secret);
+  const text = encoding === "whsec" ? secret.replace(/^whsec_/, "") : secret;
+  const right = encoding === "hex" ? /^(?:[0-9a-f]{2})+$/i : /^[A-Za-z0-9+/]+={0,2}$/;
+  return right.test(text) ? Buffer.from(text, encoding === "hex" ? "hex" : "base64") : undefined;
+}
+
+function hmacOf({ algorithm = "sha256", encoding = "hex", secretEncoding }: Hmac, secrets: readonly string[]): Matches {
+  const keys = secrets.map((secret) => {
+    const key = keyOf(secret, secretEncoding);
+    if (key === undefined) throw new SyntaxError(`is no secret written in ${secretEncoding ?? "utf8"}`);
+    return key;
+  });
+  return (signatures, signed) => {
+    let found = false;
+    for (const key of keys) {
+      const hashed = createHmac(algorithm, key);
+      for (const piece of signed) hashed.update(piece);
+      const expected = Buffer.from(hashed.digest(encoding));
+      for (const signature of signatures) {
+        const given = Buffer.from(encoding === "hex" ? signature.toLowerCase() : signature);
+        // Compares all of them, every time; the length of a digest is known to everybody.
+        if (given.length === expected.length && timingSafeEqual(given, expected)) found = true;
+      }
+    }
+    return found;
+  };
+}
+
+/** SPKI of an Ed25519 public key is this and its 32 bytes (RFC 8410). */
+const SPKI = Buffer.from("302a300506032b6570032100", "hex");
+
+export function publicKeyOf(text: string): KeyObject | undefined {
+  try {
+    if (text.includes("BEGIN")) {
+      const key = createPublicKey(text);
+      return key.asymmetricKeyType === "ed25519" ? key : undefined;
+    }
+    const raw = /^[0-9a-f]{64}$/i.test(text)
+      ? Buffer.from(text, "hex")
+      : Buffer.from(text.replace(/^whpk_/, ""), "base64");
+    if (raw.length !== 32) return undefined;
+    return createPublicKey({ key: Buffer.concat([SPKI, raw]), format: "der", type: "spki" });
+  } catch {
+    return undefined;
+  }
+}
+
+function ed25519Of({ encoding = "hex" }: Ed25519, publicKeys: readonly string[]): Matches {
+  const keys = publicKeys.map((text) => {
+    const key = publicKeyOf(text);
+    if (key === undefined) throw new SyntaxError("is no Ed25519 public key in hex, base64 or PEM");
+    return key;
+  });
+  return (signatures, signed) => {
+    const message = Buffer.concat(signed.map((piece) => Buffer.from(piece as string)));
+    const given = signatures.map((text) => Buffer.from(text, encoding)).filter(({ length }) => length === 64);
+    return keys.some((key) => given.some((one) => verify(null, message, key, one)));
+  };
+}
+
+function signature(scheme: Hmac | Ed25519, matches: Matches, now: () => number): CheckRequest {
+  const { header, prefix = "", separator, timestamp, toleranceMs = TOLERANCE_MS } = scheme;
+  const parts = partsOf(scheme.signed ?? "{body}");
+  const name = header.toLowerCase();
+  const stampIn = typeof timestamp === "string" ? timestamp.toLowerCase() : undefined;
+
+  function signedBy(arrived: Arrived, stamp: string): Pieces | undefined {
+    const pieces: (string | Uint8Array)[] = [];
+    for (const part of parts) {
+      const piece = typeof part === "string" ? part : pieceOf(part.of, part.name, arrived, stamp);
+      if (piece === undefined) return undefined;
+      pieces.push(piece);
+    }
+    return pieces;
+  }
+
+  function pieceOf(of: string, field: string, arrived: Arrived, stamp: string): string | Uint8Array | undefined {
+    if (of === "body") return arrived.bytes;
+    if (of === "timestamp") return stamp;
+    if (of === "url") return urlOf(scheme, arrived.request);
+    if (of === "form") return formOf(scheme, arrived);
+    return arrived.request.header(field);
+  }
+
+  return (request) => {
+    const given = request.header(name);
+    if (given === undefined) return `there is no header ${header}`;
+    const fields = separator === undefined ? [given] : given.split(separator).map((field) => field.trim());
+    let stamp = "";
+    if (timestamp !== undefined) {
+      const field = typeof timestamp === "string" ? "" : timestamp.field;
+      const found =
+        stampIn === undefined
+          ? fields.find((one) => one.startsWith(field))?.slice(field.length)
+          : request.header(stampIn);
+      if (found === undefined || !/^\d{1,13}$/.test(found)) return "there is no time of signing";
+      const at = Number(found) * (found.length > 11 ? 1 : 1_000);
+      const off = now() - at;
+      if (Math.abs(off) > toleranceMs)
+        return `it was signed ${Math.round(Math.abs(off) / 1_000)} s ${off > 0 ? "ago" : "ahead of this clock"}`;
+      stamp = found;
+    }
+    const signatures = fields.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
+    if (signatures.length === 0) return `the header ${header} holds no signature that begins with ${prefix}`;
+    return (arrived) => {
+      const signed = signedBy(arrived, stamp);
+      if (signed === undefined) return "a part of what is signed is missing";
+      return matches(signatures.slice(0, MOST_SIGNATURES), signed) ? undefined : "the signature is wrong";
+    };
+  };
+}
+
+type Addressed = Pick<HmacOptions, "url" | "bodyHash">;
+
+/** The address that the provider knows, with the hash that it adds. */
+function urlOf({ url, bodyHash }: Addressed, request: RouteRequest): string | undefined {
+  const hashed = bodyHash === undefined ? null : request.query.get(bodyHash);
+  if (hashed === null || url === undefined) return url;
+  return `${url}${url.includes("?") ? "&" : "?"}${bodyHash}=${hashed}`;
+}
+
+/** The fields of a form, sorted; nothing for another body, whose hash is in the address then. */
+function formOf({ bodyHash }: Addressed, { isForm, bytes, request }: Arrived): string | undefined {
+  if (!isForm) {
+    const given = bodyHash === undefined ? undefined : request.query.get(bodyHash)?.toLowerCase();
+    return given === hash("sha256", bytes, "hex") ? "" : undefined;
+  }
+  const pairs = [...new URLSearchParams(Buffer.from(bytes).toString())];
+  if (pairs.length > MOST_FIELDS) return undefined;
+  const order = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+  pairs.sort(([a, x], [b, y]) => order(a, b) || order(x, y));
+  const repeats = (i: number): boolean => pairs[i - 1]?.[0] === pairs[i]?.[0] && pairs[i - 1]?.[1] === pairs[i]?.[1];
+  return pairs.map(([field, value], i) => (repeats(i) ? "" : field + value)).join("");
+}
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** Compares with all of them, every time: the time taken does not reveal which one it was. */
+function isAmong(digests: readonly Buffer[], given: string): boolean {
+  const presented = digest(given);
+  let found = false;
+  for (const one of digests) if (timingSafeEqual(one, presented)) found = true;
+  return found;
+}
+
+function basic({ username }: Basic, passwords: readonly string[]): CheckRequest {
+  const digests = passwords.map((password) => digest(`${username}:${password}`));
+  return (request) => {
+    const [, text] = /^Basic +([A-Za-z0-9+/]+=*)$/i.exec(request.header("authorization") ?? "") ?? [];
+    if (text === undefined) return "there is no user and password";
+    return isAmong(digests, Buffer.from(text, "base64").toString()) ? VERIFIED : "the user or the password is wrong";
+  };
+}
+
+function apiKey({ header, query, prefix = "" }: ApiKey, keys: readonly string[]): CheckRequest {
+  const digests = keys.map((key) => digest(prefix + key));
+  const name = header?.toLowerCase();
+  return (request) => {
+    const given = name === undefined ? request.query.get(query ?? "") : request.header(name);
+    if (given === undefined || given === null)
+      return `there is no ${name === undefined ? "parameter" : "header"} with a key`;
+    return isAmong(digests, name === undefined ? prefix + given : given) ? VERIFIED : "the key is wrong";
+  };
+}
+
+function fromAddresses({ addresses }: Addresses): CheckRequest {
+  const isAllowed = createTrust(addresses);
+  return ({ address }) => (isAllowed(address) ? VERIFIED : "the address may not send");
+}
