@@ -36,8 +36,8 @@ export interface WebhookEndpoint {
   /** Longest wait for the answer, ms. What takes longer is answered 503, and is a repeat when it comes again. @default as the preset says, or 10_000 */
   readonly timeoutMs?: number;
   /**
-   * True where CloudEvents come, which bring id, type and data along; the handshake (OPTIONS) is answered then, for every origin
-   * or for those of a list. @default false
+   * True where CloudEvents come: they bring id and type along, and the handshake (OPTIONS) of every origin is answered, or of those
+   * of a list. @default false
    */
   readonly cloudEvents?: boolean | readonly string[];
 }

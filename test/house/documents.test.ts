@@ -166,6 +166,7 @@ describe("examples", () => {
       "json filter",
       "text",
       "text body",
+      "text answer",
       "ts config",
       "ts run",
       "js run",

@@ -26,6 +26,8 @@ const PLUGINS = [
   ["filesystem({ … })", "FilesystemOptions", "plugins/storage/filesystem.ts"],
   ["redis({ … })", "RedisOptions", "plugins/storage/redis/options.ts"],
   ["http({ … })", "HttpOptions", "plugins/source/http.ts"],
+  ["webhooks([{ … }])", "WebhookEndpoint", "plugins/source/webhooks.ts"],
+  ["hmac({ … })", "HmacOptions", "plugins/source/webhooks/scheme.ts"],
   ["spool({ … })", "SpoolOptions", "plugins/source/spool.ts"],
   ["Sources of messages", "MessageOptions", "plugins/source/messages/message.ts"],
   ["fromAmqp({ … })", "FromAmqpOptions", "plugins/source/amqp/session.ts"],

@@ -3,7 +3,7 @@ import { utf8 } from "../../../core/lib/json.ts";
 import type { RouteRequest } from "../../../core/ports/route.ts";
 import type { Texts } from "./scheme.ts";
 
-const HOLE = /\{(\w+)(?:\.([^{}]+))?\}/;
+const HOLE = /(\{\w+(?:\.[^{}]+)?\})/;
 
 export interface Hole {
   /** Where the value is: `header`, `path`, `body`, or a thing of the verification's own. */
@@ -14,17 +14,14 @@ export interface Hole {
 
 /** Reads a text into what is written and its holes. @throws SyntaxError for a brace that is none of a hole */
 export function partsOf(text: string): readonly (string | Hole)[] {
-  const parts: (string | Hole)[] = [];
-  let rest = text;
-  for (let match = HOLE.exec(rest); match !== null; match = HOLE.exec(rest)) {
-    const [all, of = "", name = ""] = match;
-    if (match.index > 0) parts.push(rest.slice(0, match.index));
-    parts.push({ of, name: of === "header" ? name.toLowerCase() : name });
-    rest = rest.slice(match.index + all.length);
-  }
-  if (rest !== "") parts.push(rest);
-  if (parts.some((part) => typeof part === "string" && /[{}]/.test(part))) throw new SyntaxError(text);
-  return parts;
+  return text.split(HOLE).flatMap((part, i): (string | Hole)[] => {
+    if (i % 2 === 1) {
+      const [of = "", ...names] = part.slice(1, -1).split(".");
+      return [{ of, name: names.join(".") }];
+    }
+    if (/[{}]/.test(part)) throw new SyntaxError(text);
+    return part === "" ? [] : [part];
+  });
 }
 
 /** Fills the holes; `undefined` where a value is missing or empty. */
@@ -42,29 +39,24 @@ export function filler(texts: Texts): Filled {
   };
 }
 
-const FORM = "application/x-www-form-urlencoded";
-
 export class Arrived {
   readonly request: RouteRequest;
   readonly bytes: Uint8Array;
   /** The media type in lower case, without its parameters; empty where none is said. */
   readonly mediaType: string;
+  readonly isForm: boolean;
+  /** True for a body that says that it is JSON, or says nothing. */
+  readonly isJson: boolean;
   #text: string | undefined;
-  #fields: unknown;
+  #json: unknown;
 
   constructor(request: RouteRequest, bytes: Uint8Array) {
     this.request = request;
     this.bytes = bytes;
-    this.mediaType = ((request.header("content-type") ?? "").split(";", 1)[0] as string).trim().toLowerCase();
-  }
-
-  get isForm(): boolean {
-    return this.mediaType === FORM;
-  }
-
-  /** True for a body that says that it is JSON, or says nothing. */
-  get isJson(): boolean {
-    return this.mediaType === "" || /[/+]json$/.test(this.mediaType);
+    const [type = ""] = (request.header("content-type") ?? "").split(";", 1);
+    this.mediaType = type.trim().toLowerCase();
+    this.isForm = this.mediaType === "application/x-www-form-urlencoded";
+    this.isJson = this.mediaType === "" || /[/+]json$/.test(this.mediaType);
   }
 
   /** The body as text. @throws TypeError when it is not UTF-8 */
@@ -74,29 +66,25 @@ export class Arrived {
 
   /** The value that a JSON body has. Only for a verified body. @throws SyntaxError or TypeError when it is no JSON */
   get json(): unknown {
-    return (this.#fields ??= JSON.parse(this.text) as unknown);
+    return (this.#json ??= JSON.parse(this.text) as unknown);
   }
 
   /** Returns a value of the request as text; `undefined` where there is none, or it is no plain value. */
   value({ of, name }: Hole): string | undefined {
-    if (of === "header") return this.request.header(name);
-    if (of === "path") return this.request.params[name];
-    return this.#plain(name);
+    if (of !== "body") return of === "header" ? this.request.header(name.toLowerCase()) : this.request.params[name];
+    try {
+      return this.isForm ? (new URLSearchParams(this.text).get(name) ?? undefined) : this.#inside(name.split("."));
+    } catch {
+      return undefined; // A body that is not what it says is told of when it is stored.
+    }
   }
 
-  /** @param path names with dots between them, for a body of JSON; the name of a field, for a form */
-  #plain(path: string): string | undefined {
-    try {
-      if (this.isForm) return new URLSearchParams(this.text).get(path) ?? undefined;
-      if (!this.isJson) return undefined;
-      let at: unknown = this.json;
-      for (const name of path.split("."))
-        at = typeof at === "object" && at !== null && Object.hasOwn(at, name) ? at[name as never] : undefined;
-      if (typeof at === "string" || typeof at === "boolean") return String(at);
-      // Beyond, several numbers would be one text.
-      return Number.isSafeInteger(at) ? String(at) : undefined;
-    } catch {
-      return undefined; // The body is no JSON, which is told when it is stored.
-    }
+  #inside(names: readonly string[]): string | undefined {
+    let at: unknown = this.isJson ? this.json : undefined;
+    for (const name of names)
+      at = typeof at === "object" && at !== null && Object.hasOwn(at, name) ? at[name as never] : undefined;
+    if (typeof at === "string" || typeof at === "boolean") return String(at);
+    // Beyond, several numbers would be one text.
+    return Number.isSafeInteger(at) ? String(at) : undefined;
   }
 }

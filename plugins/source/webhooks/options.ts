@@ -1,34 +1,29 @@
 /** The options of `webhooks()`, judged at once: a config may contain anything. */
-import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import { HEADER_NAME } from "../../../core/model/header-names.ts";
+import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 import { guessable } from "../../../core/model/token.ts";
 import { createTrust } from "../../../core/ports/networks.ts";
-import {
-  anything,
-  choice,
-  flag,
-  inside,
-  must,
-  optional,
-  type Rule,
-  text,
-  unknownOptions,
-  whole,
-} from "../../../core/ports/options.ts";
+import * as rules from "../../../core/ports/options.ts";
 import { partsOf } from "./arrived.ts";
-import { type HmacOptions, type Provider, SECRET_FIELD, type Secrets, type Verification } from "./scheme.ts";
+import type { HmacOptions, Provider, Secrets, Verification } from "./scheme.ts";
 import { keyOf, publicKeyOf } from "./verify.ts";
+
+const { anything, choice, flag, must, optional, text, whole } = rules;
+type Rule = rules.Rule;
+type Fields = Readonly<Record<string, Rule>>;
 
 /** An object with these fields, and no others. */
 const exactly =
-  (rules: Readonly<Record<string, Rule>>): Rule =>
+  (fields: Fields): Rule =>
   (value, path) => [
-    ...unknownOptions(value, Object.keys(rules)).map(({ path: name, message }) =>
-      name === "" ? { path, message: "must be an object" } : { path: `${path}.${name}`, message },
-    ),
-    ...(typeof value === "object" && value !== null ? inside(rules)(value, path) : []),
+    ...rules
+      .unknownOptions(value, Object.keys(fields))
+      .map(({ path: name, message }) =>
+        name === "" ? { path, message: "must be an object" } : { path: `${path}.${name}`, message },
+      ),
+    ...(typeof value === "object" && value !== null ? rules.inside(fields)(value, path) : []),
   ];
 
 /** The rule for one of them, or for each of a list that is not empty. */
@@ -40,119 +35,105 @@ const oneOrMore =
     return value.flatMap((one, i) => rule(one, `${path}[${i}]`));
   };
 
-const holesOf = (value: string): readonly string[] =>
-  partsOf(value).flatMap((part) => (typeof part === "string" ? [] : [part.name === "" ? part.of : `${part.of}.`]));
+/** True when the check is, and does not throw. */
+function passes(check: () => boolean): boolean {
+  try {
+    return check();
+  } catch {
+    return false;
+  }
+}
 
-/** A text with these holes. @param whole judges a text without any */
+/** A text with holes of these kinds. @param plain judges a text without any */
 const holes = (known: readonly string[], plain: (value: string) => boolean = () => true): Rule =>
-  must(`must be text, with the holes ${known.map((one) => `{${one.replace(/\.$/, ".…")}}`).join(", ")}`, (value) => {
-    if (typeof value !== "string" || value === "") return false;
-    try {
-      const found = holesOf(value);
-      return found.every((one) => known.includes(one)) && (found.length > 0 || plain(value));
-    } catch {
-      return false;
-    }
-  });
+  must(`must be text, with the holes ${known.map((one) => `{${one.replace(/\.$/, ".…")}}`).join(", ")}`, (value) =>
+    passes(() => {
+      if (typeof value !== "string" || value === "") return false;
+      const found = partsOf(value).filter((part) => typeof part !== "string");
+      const right = found.every(({ of, name }) => known.includes(name === "" ? of : `${of}.`));
+      return right && (found.length > 0 || plain(value));
+    }),
+  );
 
 const PLACES = ["header.", "path.", "body."];
-const SIGNED = ["body", "timestamp", "header.", "url", "form"];
 const header = text("the name of a header", HEADER_NAME);
-const isType = (value: string): boolean => isEventName(value) && !value.startsWith("relay:");
+const someText = text("text");
 
 const PROVIDER: Readonly<Record<keyof Provider, Rule>> = {
   name: optional(text("1 to 64 letters, digits, - or _", /^[\w-]{1,64}$/)),
   id: optional(oneOrMore(holes(PLACES, () => false))),
-  type: optional(oneOrMore(holes(PLACES, isType))),
-  challenge: optional(exactly({ of: holes(PLACES), is: text("text"), answer: holes(PLACES) })),
+  type: optional(oneOrMore(holes(PLACES, (value) => isEventName(value) && !value.startsWith("relay:")))),
+  challenge: optional(exactly({ of: holes(PLACES), is: someText, answer: holes(PLACES) })),
   timeoutMs: optional(whole(100, 60_000)),
 };
 
-const field = exactly({ field: text("what stands before the time") });
-
-const SIGNATURE = {
-  ...PROVIDER,
+const SIGNATURE: Fields = {
   header,
   encoding: optional(choice("hex", "base64")),
-  signed: optional(holes(SIGNED)),
-  prefix: optional(text("text")),
-  separator: optional(text("text")),
-  timestamp: optional((value, path) => (typeof value === "string" ? header : field)(value, path)),
+  signed: optional(holes(["body", "timestamp", "header.", "url", "form"])),
+  prefix: optional(someText),
+  separator: optional(someText),
+  timestamp: optional((value, path) =>
+    (typeof value === "string" ? header : exactly({ field: someText }))(value, path),
+  ),
   toleranceMs: optional(whole(1_000, 86_400_000)),
-  url: optional(must("must be the address that the provider knows", (value) => URL.canParse(String(value)))),
+  url: optional(text("the address that the provider knows", /^https?:\/\/./)),
   bodyHash: optional(text("the name of a query parameter")),
 };
 
-/** Judges a secret that the config holds itself; one that is read from elsewhere is judged at the start. */
-const secrets = (is: (secret: string) => boolean, what: string): Rule =>
+/** Judges secrets that the config holds itself; those that are read from elsewhere are judged at the start. */
+const secrets = (what: string, is: (secret: string) => boolean = () => true): Rule =>
   oneOrMore(
     must(`must be ${what}, or secretFrom(…)`, (one) => isSecretOption(one) && (typeof one !== "string" || is(one))),
   );
-const secret = secrets(() => true, "text");
 
-const networks = must("must be a list of addresses and CIDRs", (value) => {
-  try {
-    return Array.isArray(value) && value.length > 0 && (createTrust(value as string[]), true);
-  } catch {
-    return false;
-  }
-});
+const networks = must("must be a list of addresses and CIDRs", (value) =>
+  passes(() => Array.isArray(value) && value.length > 0 && createTrust(value as string[]) !== undefined),
+);
 
-const SCHEMES: Readonly<Record<Verification["by"], (value: Readonly<Record<string, unknown>>) => Rule>> = {
-  hmac: ({ secretEncoding: encoding, signed }) =>
-    exactly({
-      ...SIGNATURE,
-      by: anything,
-      algorithm: optional(choice("sha1", "sha256", "sha384", "sha512")),
-      secretEncoding: optional(choice("utf8", "hex", "base64", "whsec")),
-      secret: secrets(
-        (one) => keyOf(one, encoding as HmacOptions["secretEncoding"]) !== undefined,
-        `a secret written in ${String(encoding ?? "utf8")}`,
-      ),
-      ...(String(signed).includes("{url}") && { url: text("the address that the provider knows", /^https?:\/\/./) }),
-    }),
-  ed25519: () =>
-    exactly({
-      ...SIGNATURE,
-      by: anything,
-      publicKey: secrets((one) => publicKeyOf(one) !== undefined, "an Ed25519 public key in hex, base64 or PEM"),
-    }),
-  basic: () =>
-    exactly({ ...PROVIDER, by: anything, username: text("a name without a colon", /^[^:]+$/), password: secret }),
-  apiKey: ({ header: name, query }) =>
-    exactly({
-      ...PROVIDER,
-      by: anything,
-      header: query === undefined ? header : must("has no meaning beside query", () => name === undefined),
-      query: optional(text("the name of a query parameter")),
-      prefix: optional(text("text")),
-      key: secret,
-    }),
-  addresses: () => exactly({ ...PROVIDER, by: anything, addresses: networks }),
+/** The fields of each kind, which may depend on what is given. */
+const SCHEMES: Readonly<Record<Verification["by"], (given: Readonly<Record<string, unknown>>) => Fields>> = {
+  hmac: ({ secretEncoding: encoding = "utf8", signed }) => ({
+    ...SIGNATURE,
+    algorithm: optional(choice("sha1", "sha256", "sha384", "sha512")),
+    secretEncoding: optional(choice("utf8", "hex", "base64", "whsec")),
+    secret: secrets(
+      `a secret written in ${String(encoding)}`,
+      (one) => keyOf(one, encoding as HmacOptions["secretEncoding"]) !== undefined,
+    ),
+    ...(String(signed).includes("{url}") && { url: text("the address that the provider knows", /^https?:\/\/./) }),
+  }),
+  ed25519: () => ({
+    ...SIGNATURE,
+    publicKey: secrets("an Ed25519 public key in hex or base64", (one) => publicKeyOf(one) !== undefined),
+  }),
+  basic: () => ({ username: text("a name without a colon", /^[^:]+$/), password: secrets("text") }),
+  apiKey: ({ header: name, query }) => ({
+    header: query === undefined ? header : must("has no meaning beside query", () => name === undefined),
+    query: optional(text("the name of a query parameter")),
+    prefix: optional(someText),
+    key: secrets("text"),
+  }),
+  addresses: () => ({ addresses: networks }),
 };
 
 const verification: Rule = (value, path) => {
-  const { by } = (value ?? {}) as { readonly by?: unknown };
-  if (typeof by !== "string" || !Object.hasOwn(SCHEMES, by))
-    return [{ path, message: "must say how webhooks are verified, such as stripe({ secret }) or hmac({ … })" }];
-  return SCHEMES[by as Verification["by"]](value as Readonly<Record<string, unknown>>)(value, path);
+  const given = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const fields = Object.hasOwn(SCHEMES, String(given["by"])) ? SCHEMES[given["by"] as Verification["by"]] : undefined;
+  if (fields === undefined) return [{ path, message: "must be a preset, such as stripe({ secret }), or hmac({ … })" }];
+  return exactly({ by: anything, ...PROVIDER, ...fields(given) })(value, path);
 };
 
-const SEGMENT = String.raw`(?:[A-Za-z0-9._~-]+|\{\w+\})`;
-const PATH = new RegExp(String.raw`^/[A-Za-z0-9._~-]+(?:/${SEGMENT})*$`);
+const SEGMENT = "[A-Za-z0-9._~-]+";
+const PATH = new RegExp(String.raw`^/${SEGMENT}(?:/(?:${SEGMENT}|\{\w+\}))*$`);
 
-const ENDPOINT: Readonly<Record<string, Rule>> = {
+const ENDPOINT: Fields = {
   path: text("a path such as /in/stripe, whose later parts may be {name}", PATH),
   keyId: holes(PLACES, isKeyId),
   verify: oneOrMore(verification),
   id: PROVIDER.id,
   type: PROVIDER.type,
-  headers: optional(
-    must(
-      "must be a list of names of headers",
-      (value) => Array.isArray(value) && value.every((one) => typeof one === "string" && HEADER_NAME.test(one)),
-    ),
-  ),
+  headers: optional(rules.texts("a list of names of headers", HEADER_NAME)),
   timeoutMs: PROVIDER.timeoutMs,
   cloudEvents: optional((value, path) => (Array.isArray(value) ? oneOrMore(text("an origin")) : flag)(value, path)),
 };
@@ -164,13 +145,15 @@ export function endpointProblems(given: unknown): readonly FieldError[] {
   return given.flatMap((one: unknown, i) => {
     const found = exactly(ENDPOINT)(one, `[${i}]`);
     if (found.length > 0) return found;
-    const { type, verify, cloudEvents } = one as { type?: unknown; verify: Verification; cloudEvents?: unknown };
-    const named = type !== undefined || cloudEvents === true || Array.isArray(cloudEvents);
-    return named || [verify].flat().some((scheme) => scheme.type !== undefined)
-      ? []
-      : [{ path: `[${i}].type`, message: "is missing: this verification does not say where a type stands" }];
+    const { type, verify, cloudEvents = false } = one as Partial<Record<string, unknown>>;
+    const named = [type, ...([verify].flat() as readonly Verification[]).map((scheme) => scheme.type)];
+    if (cloudEvents !== false || named.some((name) => name !== undefined)) return [];
+    return [{ path: `[${i}].type`, message: "is missing: this verification does not say where a type stands" }];
   });
 }
+
+/** The field of each kind that holds its secrets. */
+const SECRETS = { hmac: "secret", ed25519: "publicKey", basic: "password", apiKey: "key", addresses: "" };
 
 interface SecretAt {
   readonly path: string;
@@ -180,16 +163,13 @@ interface SecretAt {
 
 /** Returns the secrets of an endpoint by their paths. What is no secret is left out: a problem names it. */
 export function secretsAt(verify: unknown, at: string): readonly SecretAt[] {
-  const schemes = [verify].flat() as readonly (Verification | undefined)[];
-  return schemes.flatMap((scheme, i) => {
-    const name = SECRET_FIELD[scheme?.by as Verification["by"]] as string | undefined;
-    if (scheme === undefined || name === undefined) return [];
-    const given = (scheme as unknown as Readonly<Record<string, Secrets | undefined>>)[name];
-    const path = `${at}.verify${Array.isArray(verify) ? `[${i}]` : ""}.${name}`;
-    const all = (Array.isArray(given) ? given : [given]) as readonly SecretOption[];
-    return all.flatMap((option, j) =>
-      isSecretOption(option) ? [{ path: Array.isArray(given) ? `${path}[${j}]` : path, option, scheme }] : [],
-    );
+  const place = (list: unknown, i: number): string => (Array.isArray(list) ? `[${i}]` : "");
+  return ([verify].flat() as readonly (Verification | undefined)[]).flatMap((scheme, i) => {
+    const name = SECRETS[scheme?.by as Verification["by"]] ?? "";
+    const given = (scheme as Readonly<Record<string, unknown>> | undefined)?.[name] as Secrets | undefined;
+    const path = `${at}.verify${place(verify, i)}.${name}`;
+    const all = [given].flat().map((option, j) => ({ path: `${path}${place(given, j)}`, option, scheme }) as SecretAt);
+    return all.filter(({ option }) => isSecretOption(option));
   });
 }
 

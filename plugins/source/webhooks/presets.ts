@@ -2,33 +2,20 @@
  * What is known of providers, as data: how they sign (from their documentation), where their ids and types stand, and how long
  * they wait for an answer.
  */
-import type {
-  Addresses,
-  AddressesOptions,
-  ApiKey,
-  ApiKeyOptions,
-  Basic,
-  BasicOptions,
-  Ed25519,
-  Ed25519Options,
-  Hmac,
-  HmacOptions,
-} from "./scheme.ts";
+import type { Addresses, ApiKey, Basic, Ed25519, Hmac, HmacOptions } from "./scheme.ts";
+
+type Options<Kind extends { readonly by: string }> = Omit<Kind, "by">;
 
 /** An HMAC of the body, and of what else is named. */
 export const hmac = (options: HmacOptions): Hmac => ({ by: "hmac", ...options });
 /** An Ed25519 signature, verified by a public key. */
-export const ed25519 = (options: Ed25519Options): Ed25519 => ({ by: "ed25519", ...options });
+export const ed25519 = (options: Options<Ed25519>): Ed25519 => ({ by: "ed25519", ...options });
 /** User and password (RFC 7617). It proves who sends, not what is sent: only over TLS. */
-export const basic = (options: BasicOptions): Basic => ({ by: "basic", ...options });
+export const basic = (options: Options<Basic>): Basic => ({ by: "basic", ...options });
 /** A key in a header or in the query. It proves who sends, not what is sent: only over TLS. */
-export const apiKey = (options: ApiKeyOptions): ApiKey => ({ by: "apiKey", ...options });
-/** The addresses that may send, as a rule in a list beside another verification. */
-export const addresses = (list: readonly string[], options?: Partial<AddressesOptions>): Addresses => ({
-  by: "addresses",
-  addresses: list,
-  ...options,
-});
+export const apiKey = (options: Options<ApiKey>): ApiKey => ({ by: "apiKey", ...options });
+/** The addresses that may send: addresses and CIDRs. A rule in a list beside another verification. */
+export const addresses = (list: readonly string[]): Addresses => ({ by: "addresses", addresses: list });
 
 /** The options of a preset: the secret, and any other field in place of the preset's own. */
 type Preset = Pick<HmacOptions, "secret"> & Partial<HmacOptions>;
@@ -50,7 +37,7 @@ const SYMMETRIC = { by: "hmac", prefix: "v1,", secretEncoding: "whsec" } as cons
 
 /** Standard Webhooks (https://www.standardwebhooks.com), by a secret `whsec_…`, or by a public key `whpk_…`. */
 export const standardWebhooks = (
-  options: Preset | (Pick<Ed25519Options, "publicKey"> & Partial<Ed25519Options>),
+  options: Preset | (Pick<Ed25519, "publicKey"> & Partial<Options<Ed25519>>),
 ): Hmac | Ed25519 => {
   const data = standard("standard-webhooks", "webhook");
   return typeof options === "object" && options !== null && "publicKey" in options

@@ -4,15 +4,14 @@
  */
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 
-/** A secret, or several while it is being changed: any of them counts. */
+/** A secret, or several while it is being changed: any of them counts. Each may be `secretFrom(…)`. */
 export type Secrets = SecretOption | readonly SecretOption[];
-
 /** A text with holes that the request fills, or a list of them: the first one counts whose holes can all be filled. */
 export type Texts = string | readonly string[];
 
 /** What is known of the webhooks of a provider, beside how they are verified. */
 export interface Provider {
-  /** Names it in the log and on the page. @default the kind of the verification */
+  /** Names it in the status and on the page. @default the kind of the verification */
   readonly name?: string;
   /** Where its id of an event stands: the same at each repeat. @default there is none, and a repeat is another event */
   readonly id?: Texts;
@@ -44,55 +43,45 @@ export interface HmacOptions extends Provider {
   readonly prefix?: string;
   /** What stands between several signatures in the header. @default there is one */
   readonly separator?: string;
-  /** The header with the time of signing, in epoch seconds or ms; or what it begins with in the signature's own header: `{ field: "t=" }`. @default there is none */
+  /** The header with the time of signing, in epoch seconds or ms; or how it begins in the signature's own header: `{ field: "t=" }`. @default there is none */
   readonly timestamp?: string | { readonly field: string };
   /** How far the time of signing may be from now, ms. @default 300_000 */
   readonly toleranceMs?: number;
   /** The address that the provider knows, exactly: for `{url}`. */
   readonly url?: string;
-  /** A query parameter with the SHA-256 of a body that is no form, in hex, which is a part of `{url}`. */
+  /** The query parameter of that address with the SHA-256 of a body that is no form, in hex. */
   readonly bodyHash?: string;
 }
 
-export interface Ed25519Options extends Omit<HmacOptions, "secret" | "algorithm" | "secretEncoding"> {
-  /** The provider's public key in hex, base64 or PEM, or `whpk_…`; a list while it is being changed. */
+export type Hmac = HmacOptions & { readonly by: "hmac" };
+
+export interface Ed25519 extends Omit<HmacOptions, "secret" | "algorithm" | "secretEncoding"> {
+  readonly by: "ed25519";
+  /** The provider's public key in hex or base64, or `whpk_…`. */
   readonly publicKey: Secrets;
 }
 
-export interface BasicOptions extends Provider {
+export interface Basic extends Provider {
+  readonly by: "basic";
   readonly username: string;
-  /** May be `secretFrom(…)`, or a list while it is being changed. */
   readonly password: Secrets;
 }
 
-export interface ApiKeyOptions extends Provider {
+export interface ApiKey extends Provider {
+  readonly by: "apiKey";
   /** The header with the key. One of `header` and `query` is given. */
   readonly header?: string;
   /** The query parameter with the key. */
   readonly query?: string;
   /** What stands before it in the header, such as `Bearer `. @default nothing */
   readonly prefix?: string;
-  /** May be `secretFrom(…)`, or a list while it is being changed. */
   readonly key: Secrets;
 }
 
-export interface AddressesOptions extends Provider {
+export interface Addresses extends Provider {
+  readonly by: "addresses";
   /** Addresses and CIDRs; those of `server.trustedProxies` are looked through. */
   readonly addresses: readonly string[];
 }
 
-export type Hmac = HmacOptions & { readonly by: "hmac" };
-export type Ed25519 = Ed25519Options & { readonly by: "ed25519" };
-export type Basic = BasicOptions & { readonly by: "basic" };
-export type ApiKey = ApiKeyOptions & { readonly by: "apiKey" };
-export type Addresses = AddressesOptions & { readonly by: "addresses" };
 export type Verification = Hmac | Ed25519 | Basic | ApiKey | Addresses;
-
-/** The field of each kind that holds its secrets. */
-export const SECRET_FIELD = {
-  hmac: "secret",
-  ed25519: "publicKey",
-  basic: "password",
-  apiKey: "key",
-  addresses: undefined,
-} as const;

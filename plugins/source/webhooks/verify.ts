@@ -2,7 +2,7 @@
 import { createHmac, createPublicKey, hash, type KeyObject, timingSafeEqual, verify } from "node:crypto";
 import { createTrust } from "../../../core/ports/networks.ts";
 import type { RouteRequest } from "../../../core/ports/route.ts";
-import { type Arrived, partsOf } from "./arrived.ts";
+import { type Arrived, type Hole, partsOf } from "./arrived.ts";
 import type { Addresses, ApiKey, Basic, Ed25519, Hmac, HmacOptions, Verification } from "./scheme.ts";
 
 /** Says why it is refused, for the operator; `undefined`: it is verified. */
@@ -37,9 +37,9 @@ export function verifier(scheme: Verification, secrets: readonly string[], now: 
 }
 
 /** All of them must let it pass. */
-export function everyOne(checks: readonly CheckRequest[]): CheckRequest {
-  if (checks.length === 1) return checks[0] as CheckRequest;
-  return (request) => {
+export const everyOne =
+  (checks: readonly CheckRequest[]): CheckRequest =>
+  (request) => {
     const bodies: CheckBody[] = [];
     for (const check of checks) {
       const found = check(request);
@@ -54,11 +54,9 @@ export function everyOne(checks: readonly CheckRequest[]): CheckRequest {
       return undefined;
     };
   };
-}
 
-type Pieces = readonly (string | Uint8Array)[];
 /** Compares each signature, without its prefix, with what is signed. */
-type Matches = (signatures: readonly string[], signed: Pieces) => boolean;
+type Matches = (signatures: readonly string[], signed: readonly (string | Uint8Array)[]) => boolean;
 
 /** Returns the key that a secret of an HMAC stands for; `undefined` where it is not written so, or empty. */
 export function keyOf(secret: string, encoding: HmacOptions["secretEncoding"] = "utf8"): Buffer | undefined {
@@ -94,25 +92,16 @@ function hmacOf({ algorithm = "sha256", encoding = "hex", secretEncoding }: Hmac
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
 
 export function publicKeyOf(text: string): KeyObject | undefined {
-  try {
-    if (text.includes("BEGIN")) {
-      const key = createPublicKey(text);
-      return key.asymmetricKeyType === "ed25519" ? key : undefined;
-    }
-    const raw = /^[0-9a-f]{64}$/i.test(text)
-      ? Buffer.from(text, "hex")
-      : Buffer.from(text.replace(/^whpk_/, ""), "base64");
-    if (raw.length !== 32) return undefined;
-    return createPublicKey({ key: Buffer.concat([SPKI, raw]), format: "der", type: "spki" });
-  } catch {
-    return undefined;
-  }
+  const base64 = text.replace(/^whpk_/, "");
+  const raw = Buffer.from(base64, /^[0-9a-f]{64}$/i.test(base64) ? "hex" : "base64");
+  if (raw.length !== 32) return undefined;
+  return createPublicKey({ key: Buffer.concat([SPKI, raw]), format: "der", type: "spki" });
 }
 
 function ed25519Of({ encoding = "hex" }: Ed25519, publicKeys: readonly string[]): Matches {
   const keys = publicKeys.map((text) => {
     const key = publicKeyOf(text);
-    if (key === undefined) throw new SyntaxError("is no Ed25519 public key in hex, base64 or PEM");
+    if (key === undefined) throw new SyntaxError("is no Ed25519 public key in hex or base64");
     return key;
   });
   return (signatures, signed) => {
@@ -122,79 +111,67 @@ function ed25519Of({ encoding = "hex" }: Ed25519, publicKeys: readonly string[])
   };
 }
 
-function signature(scheme: Hmac | Ed25519, matches: Matches, now: () => number): CheckRequest {
-  const { header, prefix = "", separator, timestamp, toleranceMs = TOLERANCE_MS } = scheme;
-  const parts = partsOf(scheme.signed ?? "{body}");
-  const name = header.toLowerCase();
-  const stampIn = typeof timestamp === "string" ? timestamp.toLowerCase() : undefined;
+type Signed = Hmac | Ed25519;
 
-  function signedBy(arrived: Arrived, stamp: string): Pieces | undefined {
-    const pieces: (string | Uint8Array)[] = [];
-    for (const part of parts) {
-      const piece = typeof part === "string" ? part : pieceOf(part.of, part.name, arrived, stamp);
-      if (piece === undefined) return undefined;
-      pieces.push(piece);
-    }
-    return pieces;
+/** Returns a part of what is signed; `undefined` where it is missing. */
+function pieceOf(part: string | Hole, scheme: Signed, arrived: Arrived, stamp: string) {
+  if (typeof part === "string") return part;
+  if (part.of === "body") return arrived.bytes;
+  if (part.of === "timestamp") return stamp;
+  if (part.of === "url") return urlOf(scheme, arrived.request);
+  return part.of === "form" ? formOf(scheme, arrived) : arrived.request.header(part.name.toLowerCase());
+}
+
+function signature(scheme: Signed, matches: Matches, now: () => number): CheckRequest {
+  const { header, prefix = "", separator, timestamp, toleranceMs = TOLERANCE_MS, signed = "{body}" } = scheme;
+  const parts = partsOf(signed);
+
+  /** The time of signing as it is written, among the fields of the signature's header or in another one. */
+  function stampOf(fields: readonly string[], request: RouteRequest): string | undefined {
+    if (typeof timestamp === "string") return request.header(timestamp.toLowerCase());
+    const begins = timestamp?.field ?? "";
+    return fields.find((field) => field.startsWith(begins))?.slice(begins.length);
   }
 
-  function pieceOf(of: string, field: string, arrived: Arrived, stamp: string): string | Uint8Array | undefined {
-    if (of === "body") return arrived.bytes;
-    if (of === "timestamp") return stamp;
-    if (of === "url") return urlOf(scheme, arrived.request);
-    if (of === "form") return formOf(scheme, arrived);
-    return arrived.request.header(field);
+  /** Says why a time of signing is no good. */
+  function wrongTime(stamp: string | undefined): string | undefined {
+    if (stamp === undefined || !/^\d{1,13}$/.test(stamp)) return "there is no time of signing";
+    const off = Math.round((now() - Number(stamp) * (stamp.length > 11 ? 1 : 1_000)) / 1_000);
+    if (Math.abs(off) * 1_000 <= toleranceMs) return undefined;
+    return `it was signed ${Math.abs(off)} s ${off > 0 ? "ago" : "ahead of this clock"}`;
   }
 
   return (request) => {
-    const given = request.header(name);
+    const given = request.header(header.toLowerCase());
     if (given === undefined) return `there is no header ${header}`;
     const fields = separator === undefined ? [given] : given.split(separator).map((field) => field.trim());
-    let stamp = "";
-    if (timestamp !== undefined) {
-      const field = typeof timestamp === "string" ? "" : timestamp.field;
-      const found =
-        stampIn === undefined
-          ? fields.find((one) => one.startsWith(field))?.slice(field.length)
-          : request.header(stampIn);
-      if (found === undefined || !/^\d{1,13}$/.test(found)) return "there is no time of signing";
-      const at = Number(found) * (found.length > 11 ? 1 : 1_000);
-      const off = now() - at;
-      if (Math.abs(off) > toleranceMs)
-        return `it was signed ${Math.round(Math.abs(off) / 1_000)} s ${off > 0 ? "ago" : "ahead of this clock"}`;
-      stamp = found;
-    }
+    const stamp = timestamp === undefined ? "" : stampOf(fields, request);
+    const late = timestamp === undefined ? undefined : wrongTime(stamp);
+    if (late !== undefined) return late;
     const signatures = fields.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
     if (signatures.length === 0) return `the header ${header} holds no signature that begins with ${prefix}`;
     return (arrived) => {
-      const signed = signedBy(arrived, stamp);
-      if (signed === undefined) return "a part of what is signed is missing";
-      return matches(signatures.slice(0, MOST_SIGNATURES), signed) ? undefined : "the signature is wrong";
+      const pieces = parts.map((part) => pieceOf(part, scheme, arrived, stamp ?? ""));
+      if (!pieces.every((piece) => piece !== undefined)) return "a part of what is signed is missing";
+      return matches(signatures.slice(0, MOST_SIGNATURES), pieces) ? undefined : "the signature is wrong";
     };
   };
 }
 
-type Addressed = Pick<HmacOptions, "url" | "bodyHash">;
-
 /** The address that the provider knows, with the hash that it adds. */
-function urlOf({ url, bodyHash }: Addressed, request: RouteRequest): string | undefined {
-  const hashed = bodyHash === undefined ? null : request.query.get(bodyHash);
-  if (hashed === null || url === undefined) return url;
-  return `${url}${url.includes("?") ? "&" : "?"}${bodyHash}=${hashed}`;
+function urlOf({ url, bodyHash = "" }: Signed, { query }: RouteRequest): string | undefined {
+  const hashed = query.get(bodyHash);
+  return hashed === null || url === undefined ? url : `${url}${url.includes("?") ? "&" : "?"}${bodyHash}=${hashed}`;
 }
 
-/** The fields of a form, sorted; nothing for another body, whose hash is in the address then. */
-function formOf({ bodyHash }: Addressed, { isForm, bytes, request }: Arrived): string | undefined {
-  if (!isForm) {
-    const given = bodyHash === undefined ? undefined : request.query.get(bodyHash)?.toLowerCase();
-    return given === hash("sha256", bytes, "hex") ? "" : undefined;
-  }
-  const pairs = [...new URLSearchParams(Buffer.from(bytes).toString())];
-  if (pairs.length > MOST_FIELDS) return undefined;
-  const order = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
-  pairs.sort(([a, x], [b, y]) => order(a, b) || order(x, y));
-  const repeats = (i: number): boolean => pairs[i - 1]?.[0] === pairs[i]?.[0] && pairs[i - 1]?.[1] === pairs[i]?.[1];
-  return pairs.map(([field, value], i) => (repeats(i) ? "" : field + value)).join("");
+/** The fields of a form, sorted; nothing for a body whose hash is in the address. */
+function formOf({ bodyHash = "" }: Signed, { isForm, bytes, request }: Arrived): string | undefined {
+  const hashed = request.query.get(bodyHash);
+  if (hashed !== null) return hashed.toLowerCase() === hash("sha256", bytes, "hex") ? "" : undefined;
+  const fields = isForm ? [...new URLSearchParams(Buffer.from(bytes).toString())] : [];
+  if (!isForm || fields.length > MOST_FIELDS) return undefined;
+  const sorted = [...new Set(fields.map(([name, value]) => `${name}\0${value}`))].sort();
+  return sorted.map((field) => field.replace("\0", "")).join("");
 }
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");

@@ -79,7 +79,7 @@ describe("the options of webhooks()", () => {
         [at("verify.signed"), at("verify.algorithm")],
       ],
       [verify(from.ed25519({ publicKey: "x", header: "y" })), [at("verify.publicKey")]],
-      [verify(from.addresses(["10.0.0.0/99"], { type: "a" })), [at("verify.addresses")]],
+      [verify({ ...from.addresses(["10.0.0.0/99"]), type: "a" }), [at("verify.addresses")]],
       [verify(from.apiKey({ header: "a", query: "b", key: "x", type: "a" })), [at("verify.header")]],
       [
         verify(from.basic({ username: "a:b", password: "x", type: "relay:a" })),

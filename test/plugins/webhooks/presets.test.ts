@@ -124,11 +124,7 @@ describe("a request that the library of its provider has signed", () => {
     const message = Buffer.from(`msg_1.${at}.${body}`);
     const signed = `v1a,${sign(null, message, privateKey).toString("base64")}`;
     const headers = { "webhook-id": "msg_1", "webhook-timestamp": String(at), "webhook-signature": signed };
-    for (const key of [
-      `whpk_${raw.toString("base64")}`,
-      raw.toString("hex"),
-      publicKey.export({ type: "spki", format: "pem" }) as string,
-    ]) {
+    for (const key of [`whpk_${raw.toString("base64")}`, raw.toString("hex")]) {
       const made = await bench(presets.standardWebhooks({ publicKey: key }), at);
       expect((await made.send({ body, headers })).status).toBe(200);
       expect((await refusal(made.send({ body: `${body} `, headers }))).code).toBe("UNAUTHENTICATED");
