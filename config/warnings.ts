@@ -3,7 +3,7 @@ import { isLoopbackHost } from "../core/lib/loopback.ts";
 import { guessable } from "../core/model/token.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import { misspelt, type Environment } from "./environment.ts";
-import { hidden, placeIn, pluginsOf, said } from "./plugin-problems.ts";
+import { hidden, pluginsOf, said } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 
 /** The warning that a start gives, too: a relay that was sized by its threads is slower now. */
@@ -28,7 +28,7 @@ export function configWarnings(plan: Plan, env: Environment = {}): readonly Conf
   for (const [place, plugin] of pluginsOf(plan)) {
     try {
       for (const { path, message } of said(plugin.warnings?.(plan.configDir)))
-        found.push({ path: placeIn(place, path), message });
+        found.push({ path: path === "" ? place : `${place}.${path}`, message });
     } catch (error) {
       const why = hidden(error, plugin, { env, configDir: plan.configDir });
       found.push({ path: place, message: `the warnings of the plug-in ${plugin.name} cannot be read: ${why}` });

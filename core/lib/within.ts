@@ -6,6 +6,8 @@ export interface Sleeper {
   sleep(until: number, signal?: AbortSignal): Promise<void>;
 }
 
+const OVER = "the work is over";
+
 /**
  * Resolves when the work has ended, `ms` milliseconds have passed or the signal aborts. The work goes on in any case.
  * @returns whether the work ended first
@@ -26,7 +28,8 @@ export async function within(
   try {
     return await Promise.race([Promise.resolve(work).then(() => true), late]);
   } finally {
-    over.abort();
+    // Without a reason an error is made for each, with its stack.
+    over.abort(OVER);
   }
 }
 

@@ -26,7 +26,7 @@ const PLUGINS = [
   ["filesystem({ … })", "FilesystemOptions", "plugins/storage/filesystem.ts"],
   ["redis({ … })", "RedisOptions", "plugins/storage/redis/options.ts"],
   ["http({ … })", "HttpOptions", "plugins/source/http.ts"],
-  ["webhooks([{ … }])", "WebhookEndpoint", "plugins/source/webhooks.ts"],
+  ["webhooks([{ … }])", "WebhookEndpoint", "plugins/source/webhooks/scheme.ts"],
   ["hmac({ … })", "HmacOptions", "plugins/source/webhooks/scheme.ts"],
   ["spool({ … })", "SpoolOptions", "plugins/source/spool.ts"],
   ["Sources of messages", "MessageOptions", "plugins/source/messages/message.ts"],

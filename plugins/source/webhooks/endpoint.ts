@@ -6,8 +6,9 @@ import { isoTime } from "../../../core/lib/time.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Route, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 import type { Accept, SourceInfo } from "../../../core/ports/source.ts";
-import { Arrived, type Filled } from "./arrived.ts";
+import { Arrived, type Filled, filler } from "./arrived.ts";
 import { eventOf, type Reading } from "./event.ts";
+import type { Provider, Verification, WebhookEndpoint } from "./scheme.ts";
 import type { CheckRequest } from "./verify.ts";
 
 /** What the endpoints of a source share. */
@@ -19,45 +20,52 @@ export interface Desk extends Pick<PluginContext, "clock" | "log" | "metrics"> {
   readonly mayLog: (group: string) => boolean;
 }
 
-export interface EndpointSettings extends Reading {
-  readonly path: string;
-  /** The key as the config gives it, and what verifies, for people. */
-  readonly key: string;
-  readonly verifiedBy: string;
-  readonly check: CheckRequest;
-  readonly challenge: { readonly of: Filled; readonly is: string; readonly answer: Filled } | undefined;
-  readonly timeoutMs: number;
-  /** The scheme of HTTP authentication that a refusal names. */
-  readonly scheme: string;
-  /** Origins whose handshake is answered; an empty list: every one; `undefined`: none. */
-  readonly origins: readonly string[] | undefined;
-}
-
-/** What becomes of a request, as the metric counts it. */
-type Result = "accepted" | "repeated" | "answered" | "refused" | "invalid" | "later";
+/** How many requests became what, as the metric counts them too. */
+const NONE = { accepted: 0, repeated: 0, answered: 0, refused: 0, invalid: 0, later: 0 };
+type Result = keyof typeof NONE;
 
 /** Names it in records and the log. */
 export const SOURCE = "webhooks";
 const METRIC = "relay_source_webhooks_total";
 const TEXT = { "Content-Type": "text/plain; charset=utf-8" };
 const RETRY = { retryAfter: 5 };
+/** Some clients of `basic()` wait for it; others pass it over. */
+const CHALLENGE = { "WWW-Authenticate": 'Basic realm="relay"' };
+const TIMEOUT_MS = 10_000;
+/** Where the attributes of a CloudEvent stand: it is known by its source and its id. */
+const CLOUD_EVENT = {
+  id: ["{header.ce-source}#{header.ce-id}", "{body.source}#{body.id}"],
+  type: ["{header.ce-type}", "{body.type}", "cloudevent"],
+};
 
 export class Endpoint {
   readonly routes: readonly Route[];
-  readonly #is: EndpointSettings;
   readonly #desk: Desk;
-  readonly #counts: Record<Result, number> = {
-    ...{ accepted: 0, repeated: 0, answered: 0, refused: 0, invalid: 0, later: 0 },
-  };
+  readonly #check: CheckRequest;
+  readonly #is: Pick<WebhookEndpoint, "path" | "cloudEvents"> & { readonly key: string; readonly verifiedBy: string };
+  readonly #reading: Reading;
+  readonly #challenge: { readonly of: Filled; readonly is: string; readonly answer: Filled } | undefined;
+  readonly #timeoutMs: number;
+  readonly #counts = { ...NONE };
   #last: { readonly lastRefusal: string; readonly lastRefusalAt: string } | undefined;
 
-  constructor(settings: EndpointSettings, desk: Desk) {
-    this.#is = settings;
+  /** What the endpoint leaves out is as its verification says of the provider. @param given without problems */
+  constructor(given: WebhookEndpoint, check: CheckRequest, desk: Desk) {
+    const { path, keyId: key, verify, headers = [], cloudEvents = false } = given;
+    const schemes = [verify].flat() as readonly Verification[];
+    const said: readonly Provider[] = [given, cloudEvents === false ? {} : CLOUD_EVENT, ...schemes];
+    const of = <Name extends keyof Provider>(name: Name) => said.find((one) => one[name] !== undefined)?.[name];
+    const [id, type] = [filler(of("id") ?? []), filler(of("type") ?? "webhook")];
+    const challenge = of("challenge");
     this.#desk = desk;
-    const { path, origins } = settings;
+    this.#check = check;
+    this.#is = { path, key, verifiedBy: schemes.map(({ name, by }) => name ?? by).join(", "), cloudEvents };
+    this.#reading = { keyId: filler(key), id, type, headers: headers.map((name) => name.toLowerCase()) };
+    this.#challenge = challenge && { ...challenge, of: filler(challenge.of), answer: filler(challenge.answer) };
+    this.#timeoutMs = of("timeoutMs") ?? TIMEOUT_MS;
     const post: Route = { method: "POST", path, handle: (request) => this.#take(request) };
     const options: Route = { method: "OPTIONS", path, handle: async (request) => this.#shakeHands(request) };
-    this.routes = origins === undefined ? [post] : [post, options];
+    this.routes = cloudEvents === false ? [post] : [post, options];
   }
 
   figures() {
@@ -66,9 +74,9 @@ export class Endpoint {
   }
 
   async #take(request: RouteRequest): Promise<RouteReply> {
-    const { check, challenge } = this.#is;
+    const challenge = this.#challenge;
     const began = this.#desk.clock.monotonic();
-    const checkBody = check(request);
+    const checkBody = this.#check(request);
     if (typeof checkBody === "string") throw this.#refused(request, checkBody);
     if (request.header("content-encoding") !== undefined)
       throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.");
@@ -89,7 +97,7 @@ export class Endpoint {
 
   async #store(arrived: Arrived, began: number, admittedAt: number | undefined): Promise<RouteReply> {
     const { accept, info, underWay, clock } = this.#desk;
-    const publication = eventOf(arrived, this.#is);
+    const publication = eventOf(arrived, this.#reading);
     // A kept connection would lead back here; a new one goes to a relay that accepts events.
     if (accept === undefined)
       throw new Problem("SHUTTING_DOWN", "Nothing is accepted now.", { ...RETRY, headers: { Connection: "close" } });
@@ -101,7 +109,7 @@ export class Endpoint {
     work.then(over, over);
     const headers = { ...TEXT, "Relay-Durability": info.durability };
     try {
-      if (!(await within(clock, this.#is.timeoutMs - (clock.monotonic() - began), work)))
+      if (!(await within(clock, this.#timeoutMs - (clock.monotonic() - began), work)))
         throw new Problem("STORAGE_UNAVAILABLE", "Not stored in time. Send it again.", RETRY);
       const [stored] = await work;
       this.#count(stored?.duplicate ? "repeated" : "accepted");
@@ -119,8 +127,7 @@ export class Endpoint {
   #refused({ address, requestId }: RouteRequest, why: string): Problem {
     this.#count("refused", why);
     this.#say("warn", "a webhook is refused", address, { why, address, requestId });
-    const headers = { "WWW-Authenticate": `${this.#is.scheme} realm="relay"` };
-    return new Problem("UNAUTHENTICATED", "The request is not verified.", { headers });
+    return new Problem("UNAUTHENTICATED", "The request is not verified.", { headers: CHALLENGE });
   }
 
   /** Counts what a verified request fails by, and has the operator see what only a person can mend. */
@@ -151,9 +158,10 @@ export class Endpoint {
   /** The handshake of CloudEvents (https://github.com/cloudevents/spec, HTTP webhook §4): whether this origin may send. */
   #shakeHands(request: RouteRequest): RouteReply {
     const origin = request.header("webhook-request-origin");
-    const { origins = [] } = this.#is;
+    const { cloudEvents: origins } = this.#is;
     const headers = { ...TEXT, Allow: "POST, OPTIONS" };
-    if (origin === undefined || (origins.length > 0 && !origins.includes(origin))) return { status: 200, headers };
+    if (origin === undefined || (typeof origins === "object" && !origins.includes(origin)))
+      return { status: 200, headers };
     this.#count("answered");
     return { status: 200, headers: { ...headers, "WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*" } };
   }

@@ -3,14 +3,12 @@ import { HEADER_NAME } from "../../../core/model/header-names.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
-import { guessable } from "../../../core/model/token.ts";
 import { createTrust } from "../../../core/ports/networks.ts";
 import * as rules from "../../../core/ports/options.ts";
 import { partsOf } from "./arrived.ts";
-import type { HmacOptions, Provider, Secrets, Verification } from "./scheme.ts";
-import { keyOf, publicKeyOf } from "./verify.ts";
+import type { Provider, Secrets, Verification } from "./scheme.ts";
 
-const { anything, choice, flag, must, optional, text, whole } = rules;
+const { anything, choice, flag, inside, must, optional, text, unknownOptions, whole } = rules;
 type Rule = rules.Rule;
 type Fields = Readonly<Record<string, Rule>>;
 
@@ -18,12 +16,10 @@ type Fields = Readonly<Record<string, Rule>>;
 const exactly =
   (fields: Fields): Rule =>
   (value, path) => [
-    ...rules
-      .unknownOptions(value, Object.keys(fields))
-      .map(({ path: name, message }) =>
-        name === "" ? { path, message: "must be an object" } : { path: `${path}.${name}`, message },
-      ),
-    ...(typeof value === "object" && value !== null ? rules.inside(fields)(value, path) : []),
+    ...unknownOptions(value, Object.keys(fields)).map(({ path: name, message }) =>
+      name === "" ? { path, message: "must be an object" } : { path: `${path}.${name}`, message },
+    ),
+    ...(typeof value === "object" && value !== null ? inside(fields)(value, path) : []),
   ];
 
 /** The rule for one of them, or for each of a list that is not empty. */
@@ -58,6 +54,7 @@ const holes = (known: readonly string[], plain: (value: string) => boolean = () 
 const PLACES = ["header.", "path.", "body."];
 const header = text("the name of a header", HEADER_NAME);
 const someText = text("text");
+const address = text("the address that the provider knows", /^https?:\/\/./);
 
 const PROVIDER: Readonly<Record<keyof Provider, Rule>> = {
   name: optional(text("1 to 64 letters, digits, - or _", /^[\w-]{1,64}$/)),
@@ -67,52 +64,43 @@ const PROVIDER: Readonly<Record<keyof Provider, Rule>> = {
   timeoutMs: optional(whole(100, 60_000)),
 };
 
+const SIGNED = holes(["body", "timestamp", "header.", "url", "form"]);
+const UNSIGNED = must("must hold {body}, or {form}: else anybody may change the body", () => false);
 const SIGNATURE: Fields = {
   header,
   encoding: optional(choice("hex", "base64")),
-  signed: optional(holes(["body", "timestamp", "header.", "url", "form"])),
+  signed: optional((value, path) => (/\{(?:body|form)\}/.test(String(value)) ? SIGNED : UNSIGNED)(value, path)),
   prefix: optional(someText),
   separator: optional(someText),
   timestamp: optional((value, path) =>
     (typeof value === "string" ? header : exactly({ field: someText }))(value, path),
   ),
   toleranceMs: optional(whole(1_000, 86_400_000)),
-  url: optional(text("the address that the provider knows", /^https?:\/\/./)),
+  url: optional(address),
   bodyHash: optional(text("the name of a query parameter")),
 };
 
-/** Judges secrets that the config holds itself; those that are read from elsewhere are judged at the start. */
-const secrets = (what: string, is: (secret: string) => boolean = () => true): Rule =>
-  oneOrMore(
-    must(`must be ${what}, or secretFrom(…)`, (one) => isSecretOption(one) && (typeof one !== "string" || is(one))),
-  );
-
+const secrets = oneOrMore(rules.secret);
 const networks = must("must be a list of addresses and CIDRs", (value) =>
   passes(() => Array.isArray(value) && value.length > 0 && createTrust(value as string[]) !== undefined),
 );
 
 /** The fields of each kind, which may depend on what is given. */
 const SCHEMES: Readonly<Record<Verification["by"], (given: Readonly<Record<string, unknown>>) => Fields>> = {
-  hmac: ({ secretEncoding: encoding = "utf8", signed }) => ({
+  hmac: ({ signed }) => ({
     ...SIGNATURE,
     algorithm: optional(choice("sha1", "sha256", "sha384", "sha512")),
     secretEncoding: optional(choice("utf8", "hex", "base64", "whsec")),
-    secret: secrets(
-      `a secret written in ${String(encoding)}`,
-      (one) => keyOf(one, encoding as HmacOptions["secretEncoding"]) !== undefined,
-    ),
-    ...(String(signed).includes("{url}") && { url: text("the address that the provider knows", /^https?:\/\/./) }),
+    secret: secrets,
+    ...(String(signed).includes("{url}") && { url: address }),
   }),
-  ed25519: () => ({
-    ...SIGNATURE,
-    publicKey: secrets("an Ed25519 public key in hex or base64", (one) => publicKeyOf(one) !== undefined),
-  }),
-  basic: () => ({ username: text("a name without a colon", /^[^:]+$/), password: secrets("text") }),
+  ed25519: () => ({ ...SIGNATURE, publicKey: secrets }),
+  basic: () => ({ username: text("a name without a colon", /^[^:]+$/), password: secrets }),
   apiKey: ({ header: name, query }) => ({
     header: query === undefined ? header : must("has no meaning beside query", () => name === undefined),
     query: optional(text("the name of a query parameter")),
     prefix: optional(someText),
-    key: secrets("text"),
+    key: secrets,
   }),
   addresses: () => ({ addresses: networks }),
 };
@@ -124,9 +112,7 @@ const verification: Rule = (value, path) => {
   return exactly({ by: anything, ...PROVIDER, ...fields(given) })(value, path);
 };
 
-const SEGMENT = "[A-Za-z0-9._~-]+";
-const PATH = new RegExp(String.raw`^/${SEGMENT}(?:/(?:${SEGMENT}|\{\w+\}))*$`);
-
+const PATH = /^\/[\w.~-]+(?:\/(?:[\w.~-]+|\{\w+\}))*$/;
 const ENDPOINT: Fields = {
   path: text("a path such as /in/stripe, whose later parts may be {name}", PATH),
   keyId: holes(PLACES, isKeyId),
@@ -142,14 +128,7 @@ const ENDPOINT: Fields = {
 export function endpointProblems(given: unknown): readonly FieldError[] {
   if (!Array.isArray(given) || given.length === 0)
     return [{ path: "", message: "must be given a list: webhooks([{ path, keyId, verify }])" }];
-  return given.flatMap((one: unknown, i) => {
-    const found = exactly(ENDPOINT)(one, `[${i}]`);
-    if (found.length > 0) return found;
-    const { type, verify, cloudEvents = false } = one as Partial<Record<string, unknown>>;
-    const named = [type, ...([verify].flat() as readonly Verification[]).map((scheme) => scheme.type)];
-    if (cloudEvents !== false || named.some((name) => name !== undefined)) return [];
-    return [{ path: `[${i}].type`, message: "is missing: this verification does not say where a type stands" }];
-  });
+  return given.flatMap((one: unknown, i) => exactly(ENDPOINT)(one, `[${i}]`));
 }
 
 /** The field of each kind that holds its secrets. */
@@ -172,10 +151,3 @@ export function secretsAt(verify: unknown, at: string): readonly SecretAt[] {
     return all.filter(({ option }) => isSecretOption(option));
   });
 }
-
-/** Returns which of the secrets that the config holds itself can be guessed. */
-export const shortSecrets = (all: readonly SecretAt[]): readonly FieldError[] =>
-  all.flatMap(({ path, option, scheme }) => {
-    const message = typeof option === "string" && scheme.by !== "ed25519" ? guessable(option) : undefined;
-    return message === undefined ? [] : [{ path, message }];
-  });

@@ -85,3 +85,22 @@ export interface Addresses extends Provider {
 }
 
 export type Verification = Hmac | Ed25519 | Basic | ApiKey | Addresses;
+
+export interface WebhookEndpoint {
+  /** The path that the provider sends to, such as `/in/stripe`. Parts behind the first may be `{name}`: see `{path.name}`. */
+  readonly path: string;
+  /** The API key of the events: a text, which may have the holes `{header.name}`, `{path.name}` and `{body.name.inner}`. */
+  readonly keyId: string;
+  /** How requests are verified: a preset such as `stripe({ secret })`, or `hmac({ … })`, or a list that must all agree. */
+  readonly verify: Verification | readonly Verification[];
+  /** Where the provider's id of an event stands, as holes: what repeats it is no other event. Of a list, the first that can be filled. @default as the preset says; else there is none, and a repeat is another event */
+  readonly id?: Texts;
+  /** The type of the events, as `id` is read. Characters that it may not have become `_`, and `/` a dot. @default as the preset says, else "webhook" */
+  readonly type?: Texts;
+  /** Headers that receivers get too: the data is `{ headers, body }` then. @default the data is the body */
+  readonly headers?: readonly string[];
+  /** Longest wait for the answer, ms. What takes longer is answered 503, and is a repeat when it comes again. @default as the preset says, or 10_000 */
+  readonly timeoutMs?: number;
+  /** True where CloudEvents come: they bring id and type, and the handshake (OPTIONS) of every origin is answered, or of those of a list. @default false */
+  readonly cloudEvents?: boolean | readonly string[];
+}

@@ -10,6 +10,8 @@ type CheckBody = (arrived: Arrived) => string | undefined;
 /** Judges a request whose body has not come: says why it is refused, or returns the check of the body. */
 export type CheckRequest = (request: RouteRequest) => string | CheckBody;
 
+type Signed = Hmac | Ed25519;
+
 const VERIFIED: CheckBody = () => undefined;
 const TOLERANCE_MS = 300_000;
 /** Signatures of one request that are looked at, and fields of a form: more are nobody's. */
@@ -22,44 +24,34 @@ const MOST_FIELDS = 1_000;
  * @throws SyntaxError that says what is wrong with a secret, without it
  */
 export function verifier(scheme: Verification, secrets: readonly string[], now: () => number): CheckRequest {
-  switch (scheme.by) {
-    case "hmac":
-      return signature(scheme, hmacOf(scheme, secrets), now);
-    case "ed25519":
-      return signature(scheme, ed25519Of(scheme, secrets), now);
-    case "basic":
-      return basic(scheme, secrets);
-    case "apiKey":
-      return apiKey(scheme, secrets);
-    case "addresses":
-      return fromAddresses(scheme);
-  }
+  if (scheme.by === "hmac") return signature(scheme, hmacOf(scheme, secrets), now);
+  if (scheme.by === "ed25519") return signature(scheme, ed25519Of(scheme, secrets), now);
+  if (scheme.by === "basic") return basic(scheme, secrets);
+  return scheme.by === "apiKey" ? apiKey(scheme, secrets) : fromAddresses(scheme);
 }
 
 /** All of them must let it pass. */
 export const everyOne =
   (checks: readonly CheckRequest[]): CheckRequest =>
   (request) => {
-    const bodies: CheckBody[] = [];
-    for (const check of checks) {
-      const found = check(request);
-      if (typeof found === "string") return found;
-      bodies.push(found);
-    }
-    return (arrived) => {
-      for (const body of bodies) {
-        const why = body(arrived);
-        if (why !== undefined) return why;
-      }
-      return undefined;
-    };
+    const found = checks.map((check) => check(request));
+    const why = found.find((one) => typeof one === "string");
+    if (why !== undefined) return why;
+    return (arrived) => (found as CheckBody[]).map((body) => body(arrived)).find((one) => one !== undefined);
   };
 
 /** Compares each signature, without its prefix, with what is signed. */
 type Matches = (signatures: readonly string[], signed: readonly (string | Uint8Array)[]) => boolean;
 
+/** @throws SyntaxError when one of them is none */
+function all<Key>(texts: readonly string[], read: (text: string) => Key | undefined, what: string): readonly Key[] {
+  const keys = texts.map(read).filter((key) => key !== undefined);
+  if (keys.length < texts.length) throw new SyntaxError(`is no ${what}`);
+  return keys;
+}
+
 /** Returns the key that a secret of an HMAC stands for; `undefined` where it is not written so, or empty. */
-export function keyOf(secret: string, encoding: HmacOptions["secretEncoding"] = "utf8"): Buffer | undefined {
+function keyOf(secret: string, encoding: HmacOptions["secretEncoding"] = "utf8"): Buffer | undefined {
   if (encoding === "utf8") return secret === "" ? undefined : Buffer.from(secret);
   const text = encoding === "whsec" ? secret.replace(/^whsec_/, "") : secret;
   const right = encoding === "hex" ? /^(?:[0-9a-f]{2})+$/i : /^[A-Za-z0-9+/]+={0,2}$/;
@@ -67,11 +59,7 @@ export function keyOf(secret: string, encoding: HmacOptions["secretEncoding"] = 
 }
 
 function hmacOf({ algorithm = "sha256", encoding = "hex", secretEncoding }: Hmac, secrets: readonly string[]): Matches {
-  const keys = secrets.map((secret) => {
-    const key = keyOf(secret, secretEncoding);
-    if (key === undefined) throw new SyntaxError(`is no secret written in ${secretEncoding ?? "utf8"}`);
-    return key;
-  });
+  const keys = all(secrets, (secret) => keyOf(secret, secretEncoding), `secret written in ${secretEncoding ?? "utf8"}`);
   return (signatures, signed) => {
     let found = false;
     for (const key of keys) {
@@ -91,7 +79,7 @@ function hmacOf({ algorithm = "sha256", encoding = "hex", secretEncoding }: Hmac
 /** SPKI of an Ed25519 public key is this and its 32 bytes (RFC 8410). */
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
 
-export function publicKeyOf(text: string): KeyObject | undefined {
+function publicKeyOf(text: string): KeyObject | undefined {
   const base64 = text.replace(/^whpk_/, "");
   const raw = Buffer.from(base64, /^[0-9a-f]{64}$/i.test(base64) ? "hex" : "base64");
   if (raw.length !== 32) return undefined;
@@ -99,19 +87,13 @@ export function publicKeyOf(text: string): KeyObject | undefined {
 }
 
 function ed25519Of({ encoding = "hex" }: Ed25519, publicKeys: readonly string[]): Matches {
-  const keys = publicKeys.map((text) => {
-    const key = publicKeyOf(text);
-    if (key === undefined) throw new SyntaxError("is no Ed25519 public key in hex or base64");
-    return key;
-  });
+  const keys = all(publicKeys, publicKeyOf, "Ed25519 public key in hex or base64");
   return (signatures, signed) => {
     const message = Buffer.concat(signed.map((piece) => Buffer.from(piece as string)));
     const given = signatures.map((text) => Buffer.from(text, encoding)).filter(({ length }) => length === 64);
     return keys.some((key) => given.some((one) => verify(null, message, key, one)));
   };
 }
-
-type Signed = Hmac | Ed25519;
 
 /** Returns a part of what is signed; `undefined` where it is missing. */
 function pieceOf(part: string | Hole, scheme: Signed, arrived: Arrived, stamp: string) {
@@ -126,13 +108,6 @@ function signature(scheme: Signed, matches: Matches, now: () => number): CheckRe
   const { header, prefix = "", separator, timestamp, toleranceMs = TOLERANCE_MS, signed = "{body}" } = scheme;
   const parts = partsOf(signed);
 
-  /** The time of signing as it is written, among the fields of the signature's header or in another one. */
-  function stampOf(fields: readonly string[], request: RouteRequest): string | undefined {
-    if (typeof timestamp === "string") return request.header(timestamp.toLowerCase());
-    const begins = timestamp?.field ?? "";
-    return fields.find((field) => field.startsWith(begins))?.slice(begins.length);
-  }
-
   /** Says why a time of signing is no good. */
   function wrongTime(stamp: string | undefined): string | undefined {
     if (stamp === undefined || !/^\d{1,13}$/.test(stamp)) return "there is no time of signing";
@@ -145,10 +120,13 @@ function signature(scheme: Signed, matches: Matches, now: () => number): CheckRe
     const given = request.header(header.toLowerCase());
     if (given === undefined) return `there is no header ${header}`;
     const fields = separator === undefined ? [given] : given.split(separator).map((field) => field.trim());
-    const stamp = timestamp === undefined ? "" : stampOf(fields, request);
+    const after = (begins: string) =>
+      fields.flatMap((one) => (one.startsWith(begins) ? [one.slice(begins.length)] : []));
+    const stamp =
+      typeof timestamp === "string" ? request.header(timestamp.toLowerCase()) : after(timestamp?.field ?? "")[0];
     const late = timestamp === undefined ? undefined : wrongTime(stamp);
     if (late !== undefined) return late;
-    const signatures = fields.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
+    const signatures = after(prefix);
     if (signatures.length === 0) return `the header ${header} holds no signature that begins with ${prefix}`;
     return (arrived) => {
       const pieces = parts.map((part) => pieceOf(part, scheme, arrived, stamp ?? ""));
@@ -158,15 +136,19 @@ function signature(scheme: Signed, matches: Matches, now: () => number): CheckRe
   };
 }
 
+const hashIn = ({ bodyHash }: Signed, { query }: RouteRequest): string | null =>
+  bodyHash === undefined ? null : query.get(bodyHash);
+
 /** The address that the provider knows, with the hash that it adds. */
-function urlOf({ url, bodyHash = "" }: Signed, { query }: RouteRequest): string | undefined {
-  const hashed = query.get(bodyHash);
-  return hashed === null || url === undefined ? url : `${url}${url.includes("?") ? "&" : "?"}${bodyHash}=${hashed}`;
+function urlOf(scheme: Signed, request: RouteRequest): string | undefined {
+  const { url = "", bodyHash } = scheme;
+  const hashed = hashIn(scheme, request);
+  return hashed === null ? url : `${url}${url.includes("?") ? "&" : "?"}${bodyHash}=${hashed}`;
 }
 
 /** The fields of a form, sorted; nothing for a body whose hash is in the address. */
-function formOf({ bodyHash = "" }: Signed, { isForm, bytes, request }: Arrived): string | undefined {
-  const hashed = request.query.get(bodyHash);
+function formOf(scheme: Signed, { isForm, bytes, request }: Arrived): string | undefined {
+  const hashed = hashIn(scheme, request);
   if (hashed !== null) return hashed.toLowerCase() === hash("sha256", bytes, "hex") ? "" : undefined;
   const fields = isForm ? [...new URLSearchParams(Buffer.from(bytes).toString())] : [];
   if (!isForm || fields.length > MOST_FIELDS) return undefined;
@@ -193,14 +175,12 @@ function basic({ username }: Basic, passwords: readonly string[]): CheckRequest 
   };
 }
 
-function apiKey({ header, query, prefix = "" }: ApiKey, keys: readonly string[]): CheckRequest {
-  const digests = keys.map((key) => digest(prefix + key));
-  const name = header?.toLowerCase();
+function apiKey({ header, query = "", prefix = "" }: ApiKey, keys: readonly string[]): CheckRequest {
+  const digests = keys.map((key) => digest(header === undefined ? key : prefix + key));
   return (request) => {
-    const given = name === undefined ? request.query.get(query ?? "") : request.header(name);
-    if (given === undefined || given === null)
-      return `there is no ${name === undefined ? "parameter" : "header"} with a key`;
-    return isAmong(digests, name === undefined ? prefix + given : given) ? VERIFIED : "the key is wrong";
+    const given = header === undefined ? request.query.get(query) : request.header(header.toLowerCase());
+    if (given === undefined || given === null) return "there is no key";
+    return isAmong(digests, given) ? VERIFIED : "the key is wrong";
   };
 }
 
