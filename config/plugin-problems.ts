@@ -29,7 +29,8 @@ export function pluginProblems(
   const declared = new Map<string, MetricDeclaration>();
   const owners = new Map<string, string>();
   for (const [place, plugin] of pluginsOf(plan)) {
-    const add = (path: string, message: string): void => void found.push({ path: placeIn(place, path), message });
+    const add = (path: string, message: string): void =>
+      void found.push({ path: `${place}${path.startsWith("[") ? "" : "."}${path}`, message });
     try {
       for (const { path, message } of secretProblems(plugin, around)) add(path, message);
       for (const { path, message } of said(plugin.fileProblems?.(plan.configDir))) add(path, message);
@@ -71,10 +72,6 @@ export function pluginProblems(
   }
   return found;
 }
-
-/** `sources[1]` and `[0].path`, of a plug-in whose options are a list, are `sources[1][0].path`. */
-export const placeIn = (place: string, path: string): string =>
-  path === "" || path.startsWith("[") ? place + path : `${place}.${path}`;
 
 /** Returns the problems that a plug-in says it has. @throws TypeError when it is no list of texts with their places */
 export function said(given: readonly ConfigProblem[] | undefined): readonly ConfigProblem[] {

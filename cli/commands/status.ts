@@ -78,7 +78,6 @@ function readable(base: string, now: Shaped<typeof STATUS>, io: CliEnvironment):
     backlog: `${textOf(waiting)} waiting, ${textOf(leased)} leased, ${textOf(underWay)} under way here`,
     "oldest due": oldest as string | undefined,
   };
-  // A list has a row for each of its entries.
   const others = Object.entries(more).flatMap(([name, value]) =>
     [value].flat().map((one): [string, string] => [name, described(one)]),
   );

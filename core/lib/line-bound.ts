@@ -8,7 +8,7 @@ const LINES_OF_ONE = 20;
 const LINES_OF_ALL = 200;
 
 /** Says whether a line of this group may be written. Its minute counts it then. */
-export type LineBound = (group: string) => boolean;
+type LineBound = (group: string) => boolean;
 
 /** @param tell called after a minute in which lines were left out, with their number */
 export function createLineBound(clock: Sleeper & { monotonic(): number }, tell: (count: number) => void): LineBound {

@@ -77,8 +77,8 @@ export interface SourceInfo {
 
 export interface Source extends Routes, Readiness {
   /**
-   * Says what people may want to see of it, in the status of the relay and on its page: groups of names with plain values, counted
-   * since the start. Returns what is known already, and nothing secret.
+   * Says what people see of it in the relay's status and on its page: plain values by their names, counted since the start. It
+   * returns what is known already, and nothing secret.
    */
   figures?(): readonly Readonly<Record<string, string | number | undefined>>[];
   /**

@@ -5,12 +5,8 @@ import type { Texts } from "./scheme.ts";
 
 const HOLE = /(\{\w+(?:\.[^{}]+)?\})/;
 
-export interface Hole {
-  /** Where the value is: `header`, `path`, `body`, or a thing of the verification's own. */
-  readonly of: string;
-  /** Its name there; empty where it has none. */
-  readonly name: string;
-}
+/** `of`: where the value is: `header`, `path`, `body`, or a thing of the verification's own; `name`: its name there, or empty. */
+export type Hole = { readonly of: string; readonly name: string };
 
 /** Reads a text into what is written and its holes. @throws SyntaxError for a brace that is none of a hole */
 export function partsOf(text: string): readonly (string | Hole)[] {

@@ -1,4 +1,5 @@
 /** Takes the webhooks of one path: verifies, stores, and only then answers 200. */
+import { addressGroup } from "../../../core/lib/address.ts";
 import { within } from "../../../core/lib/within.ts";
 import { MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 import { isLater, Problem } from "../../../core/model/problem.ts";
@@ -17,16 +18,14 @@ export interface Desk extends Pick<PluginContext, "clock" | "log" | "metrics"> {
   info: SourceInfo;
   readonly underWay: Set<Promise<unknown>>;
   /** Says whether one more line may be written about this address group, or path. */
-  readonly mayLog: (group: string) => boolean;
+  readonly bound: (group: string) => boolean;
 }
 
 /** How many requests became what, as the metric counts them too. */
 const NONE = { accepted: 0, repeated: 0, answered: 0, refused: 0, invalid: 0, later: 0 };
 type Result = keyof typeof NONE;
 
-/** Names it in records and the log. */
 export const SOURCE = "webhooks";
-const METRIC = "relay_source_webhooks_total";
 const TEXT = { "Content-Type": "text/plain; charset=utf-8" };
 const RETRY = { retryAfter: 5 };
 /** Some clients of `basic()` wait for it; others pass it over. */
@@ -126,7 +125,7 @@ export class Endpoint {
   /** Every refusal is answered alike: the reason is for the log and the page. */
   #refused({ address, requestId }: RouteRequest, why: string): Problem {
     this.#count("refused", why);
-    this.#say("warn", "a webhook is refused", address, { why, address, requestId });
+    this.#say("warn", "a webhook is refused", addressGroup(address), { why, address, requestId });
     return new Problem("UNAUTHENTICATED", "The request is not verified.", { headers: CHALLENGE });
   }
 
@@ -147,12 +146,12 @@ export class Endpoint {
   #count(result: Result, why?: string): void {
     const { clock, metrics } = this.#desk;
     this.#counts[result]++;
-    metrics.count(METRIC, { path: this.#is.path, result });
+    metrics.count("relay_source_webhooks_total", { path: this.#is.path, result });
     if (why !== undefined) this.#last = { lastRefusal: why, lastRefusalAt: isoTime(clock.now()) };
   }
 
   #say(level: "info" | "warn", message: string, group: string, fields: Readonly<Record<string, string>>): void {
-    if (this.#desk.mayLog(group)) this.#desk.log[level](message, { source: SOURCE, path: this.#is.path, ...fields });
+    if (this.#desk.bound(group)) this.#desk.log[level](message, { source: SOURCE, path: this.#is.path, ...fields });
   }
 
   /** The handshake of CloudEvents (https://github.com/cloudevents/spec, HTTP webhook §4): whether this origin may send. */

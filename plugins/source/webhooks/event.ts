@@ -15,7 +15,6 @@ export interface Reading {
   readonly headers: readonly string[];
 }
 
-/** Bytes that are text are kept as such, a mark at their beginning too. */
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const TEXTUAL = /^text\/|[/+]xml$|^application\/x-www-form-urlencoded$/;
 
@@ -32,10 +31,7 @@ export function eventOf(arrived: Arrived, reading: Reading): Publication {
   return { text: `{"data":${data}}`, path: "", defaults };
 }
 
-/**
- * Puts the path in front of the provider's id, `in:stripe:evt_1`, as two providers may have the same one; a hash of both where
- * that is no event id. It is the same in each version, or a repeat would become a second event.
- */
+/** Returns path and id, as providers may share ids; a hash where that is no event id. A change here makes repeats into second events. */
 function idOf({ request }: Arrived, id: string): string {
   const whole = `${request.path.slice(1).replaceAll("/", ":")}:${id}`;
   return isEventId(whole) ? whole : `in-${hash("sha256", whole, "hex").slice(0, 40)}`;

@@ -1,7 +1,4 @@
-/**
- * What is known of providers, as data: how they sign (from their documentation), where their ids and types stand, and how long
- * they wait for an answer.
- */
+/** What the documentation of providers says, as data: how they sign, where ids and types stand, how long they wait for an answer. */
 import type { Addresses, ApiKey, Basic, Ed25519, Hmac, HmacOptions } from "./scheme.ts";
 
 type Options<Kind extends { readonly by: string }> = Omit<Kind, "by">;
@@ -19,7 +16,6 @@ export const addresses = (list: readonly string[]): Addresses => ({ by: "address
 
 /** The options of a preset: the secret, and any other field in place of the preset's own. */
 type Preset = Pick<HmacOptions, "secret"> & Partial<HmacOptions>;
-/** The same for a provider that signs the address too. */
 type AddressPreset = Preset & Required<Pick<HmacOptions, "url">>;
 
 const standard = (name: string, prefix: string) =>

@@ -69,12 +69,10 @@ export interface Basic extends Provider {
 
 export interface ApiKey extends Provider {
   readonly by: "apiKey";
-  /** The header with the key. One of `header` and `query` is given. */
+  /** The header with the key, behind `prefix`, such as `Bearer `; or the query parameter with it. */
   readonly header?: string;
-  /** The query parameter with the key. */
-  readonly query?: string;
-  /** What stands before it in the header, such as `Bearer `. @default nothing */
   readonly prefix?: string;
+  readonly query?: string;
   readonly key: Secrets;
 }
 

@@ -1,5 +1,4 @@
 /** Opens the source: an endpoint for each entry of the config. */
-import { addressGroup } from "../../../core/lib/address.ts";
 import { createLineBound } from "../../../core/lib/line-bound.ts";
 import { StartError } from "../../../core/model/errors.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -16,8 +15,7 @@ export function openWebhooks(endpoints: readonly WebhookEndpoint[], ctx: PluginC
     log.warn("more webhooks were refused than are logged", { source: SOURCE, count }),
   );
   const underWay = new Set<Promise<unknown>>();
-  const mayLog = (group: string): boolean => bound(addressGroup(group));
-  const desk: Desk = { accept: undefined, info: { durability: "volatile" }, underWay, clock, log, metrics, mayLog };
+  const desk: Desk = { accept: undefined, info: { durability: "volatile" }, underWay, clock, log, metrics, bound };
   const all = endpoints.map((one, i) => new Endpoint(one, checkOf(one.verify, `[${i}]`, ctx), desk));
   return {
     routes: all.flatMap(({ routes }) => routes),

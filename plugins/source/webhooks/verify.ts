@@ -18,11 +18,7 @@ const TOLERANCE_MS = 300_000;
 const MOST_SIGNATURES = 16;
 const MOST_FIELDS = 1_000;
 
-/**
- * @param secrets those of the verification, read
- * @param now epoch ms
- * @throws SyntaxError that says what is wrong with a secret, without it
- */
+/** @param secrets those of the verification. @throws SyntaxError that says what is wrong with one, without it */
 export function verifier(scheme: Verification, secrets: readonly string[], now: () => number): CheckRequest {
   if (scheme.by === "hmac") return signature(scheme, hmacOf(scheme, secrets), now);
   if (scheme.by === "ed25519") return signature(scheme, ed25519Of(scheme, secrets), now);
