@@ -32,7 +32,7 @@ export function webhooks(endpoints: readonly WebhookEndpoint[]): Plugin<"source"
     metrics: [METRIC],
     async setup(ctx) {
       const { openWebhooks } = await import("./webhooks/source.ts");
-      return openWebhooks(endpoints, ctx);
+      return openWebhooks(endpoints, ctx, (one) => ctx.metrics.count("relay_source_webhooks_total", one));
     },
   });
 }

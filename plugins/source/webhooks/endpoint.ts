@@ -13,9 +13,10 @@ import type { Provider, Verification, WebhookEndpoint } from "./scheme.ts";
 import type { CheckRequest } from "./verify.ts";
 
 /** What the endpoints of a source share. */
-export interface Desk extends Pick<PluginContext, "clock" | "log" | "metrics"> {
+export interface Desk extends Pick<PluginContext, "clock" | "log"> {
   accept: Accept | undefined;
   info: SourceInfo;
+  readonly count: (one: { readonly path: string; readonly result: string }) => void;
   readonly underWay: Set<Promise<unknown>>;
   /** Says whether one more line may be written about this address group, or path. */
   readonly bound: (group: string) => boolean;
@@ -144,9 +145,9 @@ export class Endpoint {
   }
 
   #count(result: Result, why?: string): void {
-    const { clock, metrics } = this.#desk;
+    const { clock, count } = this.#desk;
     this.#counts[result]++;
-    metrics.count("relay_source_webhooks_total", { path: this.#is.path, result });
+    count({ path: this.#is.path, result });
     if (why !== undefined) this.#last = { lastRefusal: why, lastRefusalAt: isoTime(clock.now()) };
   }
 

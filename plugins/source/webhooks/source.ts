@@ -9,13 +9,13 @@ import type { Verification, WebhookEndpoint } from "./scheme.ts";
 import { type CheckRequest, everyOne, verifier } from "./verify.ts";
 
 /** @param endpoints without problems. @throws StartError 78 when a secret that is read from elsewhere is none */
-export function openWebhooks(endpoints: readonly WebhookEndpoint[], ctx: PluginContext): Source {
-  const { clock, log, metrics } = ctx;
+export function openWebhooks(endpoints: readonly WebhookEndpoint[], ctx: PluginContext, count: Desk["count"]): Source {
+  const { clock, log } = ctx;
   const bound = createLineBound(clock, (count) =>
     log.warn("more webhooks were refused than are logged", { source: SOURCE, count }),
   );
   const underWay = new Set<Promise<unknown>>();
-  const desk: Desk = { accept: undefined, info: { durability: "volatile" }, underWay, clock, log, metrics, bound };
+  const desk: Desk = { accept: undefined, info: { durability: "volatile" }, underWay, clock, log, count, bound };
   const all = endpoints.map((one, i) => new Endpoint(one, checkOf(one.verify, `[${i}]`, ctx), desk));
   return {
     routes: all.flatMap(({ routes }) => routes),
