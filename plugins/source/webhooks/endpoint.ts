@@ -63,9 +63,10 @@ export class Endpoint {
     this.#reading = { keyId: filler(key), id, type, headers: headers.map((name) => name.toLowerCase()) };
     this.#challenge = challenge && { ...challenge, of: filler(challenge.of), answer: filler(challenge.answer) };
     this.#timeoutMs = of("timeoutMs") ?? TIMEOUT_MS;
-    const post: Route = { method: "POST", path, handle: (request) => this.#take(request) };
+    const handle: Route["handle"] = (request) =>
+      this.#take(request).catch((error: unknown) => Promise.reject(this.#failed(error, request)));
     const options: Route = { method: "OPTIONS", path, handle: async (request) => this.#shakeHands(request) };
-    this.routes = cloudEvents === false ? [post] : [post, options];
+    this.routes = [{ method: "POST", path, handle }, ...(cloudEvents === false ? [] : [options])];
   }
 
   figures() {
@@ -88,11 +89,7 @@ export class Endpoint {
       this.#count("answered");
       return { status: 200, headers: TEXT, body: challenge.answer(arrived) ?? "" };
     }
-    try {
-      return await this.#store(arrived, began, admittedAt);
-    } catch (error) {
-      throw this.#failed(error, request);
-    }
+    return await this.#store(arrived, began, admittedAt);
   }
 
   async #store(arrived: Arrived, began: number, admittedAt: number | undefined): Promise<RouteReply> {
@@ -130,17 +127,18 @@ export class Endpoint {
     return new Problem("UNAUTHENTICATED", "The request is not verified.", { headers: CHALLENGE });
   }
 
-  /** Counts what a verified request fails by, and has the operator see what only a person can mend. */
-  #failed(error: unknown, { requestId }: RouteRequest): unknown {
+  /** Counts what else a request fails by, and has the operator see what only a person can mend. */
+  #failed(error: unknown, { address, requestId }: RouteRequest): unknown {
     if (isLater(error) || !(error instanceof Problem)) {
       this.#count("later");
       return error;
     }
     const { code, detail, extras } = error;
+    if (code === "UNAUTHENTICATED") return error;
     const found = extras.errors?.map(({ path, message }) => `${path} ${message}`.trim()).join("; ") ?? "";
     const why = `${detail} ${found}`.trim();
     this.#count("invalid", why);
-    this.#say("warn", "a webhook cannot be stored", this.#is.path, { code, why, requestId });
+    this.#say("warn", "a webhook cannot be stored", addressGroup(address), { code, why, address, requestId });
     return error;
   }
 

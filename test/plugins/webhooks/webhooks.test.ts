@@ -161,6 +161,7 @@ describe("a verified webhook", () => {
     );
     const long = `"${"x".repeat(300_000)}"`;
     expect((await refusal(fixed.send(signed(long)))).code).toBe("PAYLOAD_TOO_LARGE");
+    expect(fixed.source.figures?.()).toMatchObject([{ invalid: 5, lastRefusal: "too large" }]);
     expect(made.said[0]).toMatchObject({
       message: "a webhook cannot be stored",
       level: "warn",
