@@ -121,11 +121,16 @@ describe("a verified webhook", () => {
     await to('{"id":7,"event":{"name":"made/new"}}', { "x-kind": "or der" });
     await to('{"event":{}}', { "x-kind": "order" });
     await to('{"id":12345678901234567890,"event":{"name":[1]}}');
+    await to('{"event":{"name":"a"}}', { "x-kind": "" });
     expect(made.told.map(({ keyId, type, id }) => [keyId, type, id.replace(/^evt_.*/, "evt_")])).toEqual([
       ["acme", "or_der.made.new", "in:acme:shop:7"],
       ["acme", "order", "evt_"],
       ["acme", "other", "evt_"],
+      ["acme", "other", "evt_"],
     ]);
+    const plainly = await bench({ type: ["{body.constructor.name}", "own"] });
+    await plainly.send(signed("{}"));
+    expect(plainly.told[0]?.type).toBe("own");
   });
 
   it("is one event however often its provider repeats it, also in other words", async () => {
@@ -185,6 +190,38 @@ describe("a verified webhook", () => {
     expect((await made.send(signed('{"id":1}'))).status).toBe(200);
     expect(made.told).toHaveLength(1);
     expect(made.source.figures?.()).toMatchObject([{ later: 1, repeated: 1 }]);
+  });
+});
+
+describe("a busy relay", () => {
+  it("refuses before it reads the body, but nobody who is not verified so far learns that", async () => {
+    const made = await bench();
+    const busy = (): never => {
+      throw new Problem("PROVIDER_BACKPRESSURE", "Busy.", { retryAfter: 1 });
+    };
+    await made.source.start(made.intake.accept, { durability: "fsync", admit: busy });
+    let read = false;
+    const [route] = made.source.routes ?? [];
+    const body = (): Promise<Uint8Array> => ((read = true), Promise.resolve(Buffer.from("{}")));
+    const given = { ...requestOf(signed("{}"), "/in/shop"), body };
+    expect((await refusal(answered(route as NonNullable<typeof route>, given))).code).toBe("PROVIDER_BACKPRESSURE");
+    expect(read).toBe(false);
+    expect((await refusal(made.send({ body: "{}" }))).code).toBe("UNAUTHENTICATED");
+    expect(made.source.figures?.()).toMatchObject([{ later: 1, refused: 1 }]);
+  });
+
+  it("counts the time that a body takes", async () => {
+    const made = await bench({ timeoutMs: 2_000 });
+    const gate = Promise.withResolvers<never>();
+    await made.source.start(() => gate.promise, { durability: "fsync" });
+    const [route] = made.source.routes ?? [];
+    const body = async (): Promise<Uint8Array> => (await made.clock.sleep(made.clock.now() + 1_500), Buffer.from("{}"));
+    const late = refusal(
+      answered(route as NonNullable<typeof route>, { ...requestOf(signed("{}"), "/in/shop"), body }),
+    );
+    await made.clock.advance(1_500);
+    await made.clock.advance(500);
+    expect((await late).code).toBe("STORAGE_UNAVAILABLE");
   });
 });
 
@@ -251,6 +288,12 @@ describe("what is not verified", () => {
         const headers = { "x-twilio-signature": signature, "content-type": type };
         expect((await refusal(made.send({ body, query, headers }))).code).toBe("UNAUTHENTICATED");
       }
+    const fields = Array.from({ length: 1_001 }, (_, i) => `f${10_000 + i}=`);
+    const many = createHmac("sha1", SECRET)
+      .update(url + fields.join("").replaceAll("=", ""))
+      .digest("base64");
+    const form = { "x-twilio-signature": many, "content-type": "application/x-www-form-urlencoded" };
+    expect((await refusal(made.send({ body: fields.join("&"), headers: form }))).code).toBe("UNAUTHENTICATED");
   });
 
   it("is answered alike, whatever it lacks, and the reason is for the operator", async () => {
