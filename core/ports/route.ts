@@ -63,6 +63,8 @@ export interface Route<Caller = unknown> {
 
 /** Describes what a route takes and answers, for `/openapi.json`. */
 export interface RouteDescription {
+  /** Names the route in clients that are generated. @default made of its method and path */
+  readonly operationId?: string;
   /** Says what the route does, in one line. */
   readonly summary: string;
   /** More about it, in Markdown. */

@@ -9,7 +9,7 @@ import type { Call } from "../http/call.ts";
 import { callersIn, limitsOnly } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
 import { envelope, GO_SLOWER } from "../http/reply.ts";
-import { note } from "../resources/fields.ts";
+import { meta, note } from "../resources/fields.ts";
 
 interface LimitsCheckDeps {
   /** The proxy sends it as `Authorization: Bearer`. */
@@ -33,10 +33,7 @@ const client = {
   "X-Original-Authorization": text("The client's own `Authorization`, where it may carry the key."),
   "X-Forwarded-For": text("The client's address, believed of a proxy in `server.trustedProxies`.", "203.0.113.9"),
 };
-const allowed = z.strictObject({
-  data: z.strictObject({ allowed: z.literal(true) }),
-  meta: z.strictObject({ timestamp: z.iso.datetime() }),
-});
+const allowed = z.strictObject({ data: z.strictObject({ allowed: z.literal(true) }).meta({ id: "Allowed" }), meta });
 const below: RouteDescription = {
   summary: "The same for a proxy that asks with the method itself, and with the path behind this one (Envoy)",
   tag: "Limits",
@@ -56,6 +53,7 @@ const below: RouteDescription = {
 };
 const exact: RouteDescription = {
   ...below,
+  operationId: "checkLimits",
   summary: "For a proxy that asks first: decide whether a request to /v1 may pass, and count it",
   query: z.strictObject({
     deny: note(z.enum(["403"]).optional(), "Refusals are 403, for nginx; `X-Limit-Code` has the code."),

@@ -34,6 +34,8 @@ interface Streaming {
 type Answer = HttpAnswer | Streaming | void;
 
 interface OperationSpec<Body, Query> {
+  /** Its name in the OpenAPI document, and so in every client: a verb and a noun. It never changes. */
+  readonly id: string;
   readonly summary: string;
   /** Its row in the limits table. @default `METHOD path` */
   readonly limit?: string | false;

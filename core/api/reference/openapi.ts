@@ -6,9 +6,9 @@ import type { ProblemCode } from "../../model/problem.ts";
 import type { AnswerDescription, Route, RouteDescription, SecurityScheme } from "../../ports/route.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { neededAccess, type Guarded } from "../http/stations.ts";
-import { note } from "../resources/fields.ts";
+import { meta, note } from "../resources/fields.ts";
 import { collectSchemas, type Described, type Json, pathItem, shownPath } from "./paths.ts";
-import { OPERATIONAL_EVENTS, typedWebhooks, webhooks } from "./webhooks.ts";
+import { callback, createWebhookIds, OPERATIONAL_EVENTS, typedWebhooks, webhooks } from "./webhooks.ts";
 
 interface DocumentDeps {
   readonly operations: readonly AnyOperation[];
@@ -49,8 +49,10 @@ export function openApiDocument(deps: DocumentDeps): Json {
   const schemes: Record<string, Json> = {};
   const add = (one: Described, item: Json): void =>
     void ((paths[shownPath(one.path)] ??= {})[one.method.toLowerCase()] = item);
-  for (const one of operations)
-    add(one, pathItem(withForbidden(one, describeOperation(one), one.portal !== true), schemas));
+  for (const one of operations) {
+    const item = pathItem(withForbidden(one, describeOperation(one), one.portal !== true), schemas);
+    add(one, one.id === "createSubscription" ? { ...item, callbacks: callback(schemas) } : item);
+  }
   for (const one of routes) {
     try {
       const described = withForbidden(one, one.describe, false);
@@ -68,6 +70,7 @@ export function openApiDocument(deps: DocumentDeps): Json {
       add(one, pathItem({ method: one.method, path: one.path }, schemas));
     }
   }
+  const webhookId = createWebhookIds();
   return {
     openapi: "3.1.0",
     info: {
@@ -81,8 +84,8 @@ export function openApiDocument(deps: DocumentDeps): Json {
     paths,
     webhooks: {
       ...webhooks(schemas, repeated),
-      ...typedWebhooks(types?.() ?? {}),
-      ...typedWebhooks(OPERATIONAL_EVENTS, "Operational events"),
+      ...typedWebhooks(types?.() ?? {}, webhookId),
+      ...typedWebhooks(OPERATIONAL_EVENTS, webhookId, "Operational events"),
     },
     components: { schemas: schemas.components, securitySchemes: { ...schemes, bearer: ACCESS_TOKEN } },
   };
@@ -126,19 +129,19 @@ const WITH_BODY: readonly ProblemCode[] = [
 ];
 
 const timestamp = z.iso.datetime();
-const meta = z.strictObject({ timestamp });
-const pagedMeta = z.strictObject({
-  timestamp,
-  nextCursor: note(z.string().optional(), "Where the next page begins, while there is more."),
-  searchedTo: note(
-    timestamp.optional(),
-    "How far back the page has looked, in a list of events: a page may be empty and still have a next one.",
-  ),
-});
-const warnedMeta = z.strictObject({
-  timestamp,
-  warnings: note(z.array(z.string()).optional(), "What you may not have meant."),
-});
+const pagedMeta = z
+  .strictObject({
+    timestamp,
+    nextCursor: note(z.string().optional(), "Where the next page begins, while there is more."),
+    searchedTo: note(
+      timestamp.optional(),
+      "How far back the page has looked, in a list of events: a page may be empty and still have a next one.",
+    ),
+  })
+  .meta({ id: "PageMeta" });
+const warnedMeta = z
+  .strictObject({ timestamp, warnings: note(z.array(z.string()).optional(), "What you may not have meant.") })
+  .meta({ id: "WarnedMeta" });
 
 const id = (pattern: RegExp, example: string) =>
   z
@@ -161,9 +164,10 @@ const pathParameters = z.object({
 
 /** Describes an operation of the management API as a route is. */
 function describeOperation(operation: AnyOperation): RouteDescription {
-  const { summary, tag, body, bodyOptional, query, reply, problems = [] } = operation;
+  const { id: operationId, summary, tag, body, bodyOptional, query, reply, problems = [] } = operation;
   const more = body ? WITH_BODY : query ? (["VALIDATION_FAILED"] as const) : [];
   return {
+    operationId,
     summary,
     tag,
     security: "access token",

@@ -12,10 +12,10 @@ export const shownPath = (path: string): string => path.replace("{*}", "{path}")
 export function pathItem({ method, path, describe }: Described, schemas: SchemaCollection): Json {
   const shown = shownPath(path);
   if (describe === undefined) return undescribed(method, shown);
-  const { summary, description, tag, security, params, query, headers, body, bodyOptional, problems = [] } = describe;
+  const { operationId, summary, description, tag, security, params, query, headers, body, bodyOptional } = describe;
   const contents = body === undefined ? [] : [body].flat();
   return {
-    operationId: operationId(method, shown),
+    operationId: operationId ?? madeId(method, shown),
     summary,
     description,
     tags: [tag],
@@ -28,12 +28,12 @@ export function pathItem({ method, path, describe }: Described, schemas: SchemaC
     ...(contents.length > 0 && {
       requestBody: { required: bodyOptional !== true, content: contentOf(contents, "input", schemas) },
     }),
-    responses: responses(describe.answers, problems, schemas),
+    responses: responses(describe.answers, describe.problems ?? [], schemas),
   };
 }
 
 const undescribed = (method: string, path: string): Json => ({
-  operationId: operationId(method, path),
+  operationId: madeId(method, path),
   summary: `${method} ${path}`,
   tags: ["Routes of plug-ins"],
   security: [],
@@ -55,7 +55,7 @@ export function contentOf(all: readonly ContentDescription[], io: "input" | "out
     all.map(({ type = "application/json", schema, examples }) => [
       type,
       {
-        ...(schema && { schema: schemas.of(schema, io) }),
+        ...(schema && { schema: io === "input" ? schemas.of(schema, io) : schemas.answer(schema) }),
         ...(examples && {
           examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
         }),
@@ -128,9 +128,11 @@ export function parameters(
 }
 
 /** `POST /api-keys/{keyId}/webhooks` → `postApiKeysKeyIdWebhooks`: stable, and unique as the pair is. */
-const operationId = (method: string, path: string): string =>
-  method.toLowerCase() +
-  path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, first: string | undefined) => (first ?? "").toUpperCase());
+const madeId = (method: string, path: string): string => method.toLowerCase() + joined(path);
+
+/** `order.paid` → `OrderPaid`, as far as it begins with what is neither letter nor digit. */
+export const joined = (text: string): string =>
+  text.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, first: string | undefined) => (first ?? "").toUpperCase());
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -139,6 +141,8 @@ export interface SchemaCollection {
   readonly components: Json;
   /** Returns the schema as the document has it. Named schemas in it become references. */
   of(schema: Schema, io: "input" | "output"): Json;
+  /** The same of an answer: an envelope is named after what is in it, `SubscriptionEnvelope`, `EventList`. */
+  answer(schema: Schema): Json;
 }
 
 const DEFINITIONS = "#/$defs/";
@@ -167,7 +171,22 @@ export function collectSchemas(): SchemaCollection {
       for (const [name, one] of definitions) components[names.get(name) as string] = tidied(one, names);
       return tidied(rest, names) as Json;
     },
+    answer(schema) {
+      const shown = this.of(schema, "output");
+      const wanted = envelopeName(shown);
+      if (wanted === undefined) return shown;
+      const name = nameFor(wanted, shown);
+      components[name] = shown;
+      return { $ref: COMPONENTS + name };
+    },
   };
+}
+
+function envelopeName({ properties = {} }: Json): string | undefined {
+  const { data, meta, ...more } = properties as Readonly<Record<string, Json>>;
+  if (data === undefined || meta === undefined || Object.keys(more).length > 0) return undefined;
+  const { $ref = (data["items"] as Json | undefined)?.["$ref"] } = data;
+  return typeof $ref === "string" ? `${$ref.slice(COMPONENTS.length)}${data.$ref ? "Envelope" : "List"}` : undefined;
 }
 
 /** Leaves out what tells nothing: the pattern of a format, the range of safe integers. */

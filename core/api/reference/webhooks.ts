@@ -4,7 +4,7 @@ import type { EventType, EventTypes } from "../../model/event-type.ts";
 import type { RepeatedHeaders } from "../../model/header-names.ts";
 import { NOTICE_MEANINGS } from "../../model/notice.ts";
 import { note } from "../resources/fields.ts";
-import { contentOf, type Json, parameters, type SchemaCollection } from "./paths.ts";
+import { contentOf, joined, type Json, parameters, type SchemaCollection } from "./paths.ts";
 
 const said = (description: string, example: string) => note(z.string(), description, example);
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
@@ -97,16 +97,49 @@ export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): 
   },
 });
 
+/**
+ * The delivery where a subscription is made, without its headers. Generators of code leave out what no path leads to, and then
+ * miss the schema that `webhooks` name.
+ */
+export const callback = (schemas: SchemaCollection): Json => ({
+  event: {
+    "{$request.body#/url}": {
+      post: {
+        summary: "A delivery: see the webhook `event`",
+        security: [],
+        requestBody: { required: true, content: contentOf([{ schema: deliveredEvent }], "output", schemas) },
+        responses: {
+          "2XX": { description: "Delivered, whatever the body says." },
+          default: { description: "Tried again." },
+        },
+      },
+    },
+  },
+});
+
+/** Returns a function that makes the operation id of a type: `order.paid` → `receiveOrderPaid`. No two are the same. */
+export function createWebhookIds(): (name: string) => string {
+  const taken = new Set(["receiveEvent"]);
+  return (name) => {
+    const wanted = `receive${joined(`.${name}`)}`;
+    let free = wanted;
+    for (let i = 2; taken.has(free); i++) free = wanted + i;
+    taken.add(free);
+    return free;
+  };
+}
+
 /** A webhook by the name of each type. One that collides with ours, `event`, is left out. */
-export function typedWebhooks(types: EventTypes, tag = "Event types"): Json {
+export function typedWebhooks(types: EventTypes, idOf: (name: string) => string, tag = "Event types"): Json {
   const described = Object.entries(types).filter(
     ([name, { schema, example }]) => name !== "event" && (schema !== undefined || example !== undefined),
   );
-  return Object.fromEntries(described.map(([name, type]) => [name, { post: webhook(name, type, tag) }]));
+  return Object.fromEntries(
+    described.map(([name, type]) => [name, { post: { operationId: idOf(name), ...webhook(name, type, tag) } }]),
+  );
 }
 
 const webhook = (name: string, { schema = true, example, description, deprecated }: EventType, tag: string): Json => ({
-  operationId: `receive ${name}`,
   summary: name,
   ...(description !== undefined && { description }),
   ...(deprecated === true && { deprecated }),
@@ -121,7 +154,7 @@ const webhook = (name: string, { schema = true, example, description, deprecated
           required: ["id", "type", "keyId", "createdAt", "data"],
           properties: {
             id: { type: "string" },
-            type: { const: name },
+            type: { type: "string", const: name },
             keyId: { type: "string" },
             createdAt: { type: "string", format: "date-time" },
             data: moved(schema, `#/webhooks/${name}/post/requestBody/content/application~1json/schema/properties/data`),
@@ -140,9 +173,18 @@ const webhook = (name: string, { schema = true, example, description, deprecated
 const DATA = new Set(["const", "enum", "default", "example", "examples"]);
 /** Keywords that hold schemas by names, which may be spelled like keywords. */
 const BY_NAME = new Set(["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"]);
+/** Keywords that hold a schema, or a list of them, and no plain `true` or `false`. */
+const HOLDING = new Set([
+  ...["allOf", "anyOf", "oneOf", "prefixItems", "not", "if", "then", "else"],
+  ...["items", "contains", "propertyNames", "data"],
+]);
 
-/** Returns a schema with its references led to its new place. Its own name would hide that place. */
+/**
+ * Returns a schema with its references led to its new place. Its own name would hide that place. `true` and `false` are written
+ * as the objects that mean the same: generators of code know no other schema.
+ */
 function moved(schema: unknown, place: string): unknown {
+  if (typeof schema === "boolean") return schema ? {} : { not: {} };
   if (Array.isArray(schema)) return schema.map((one) => moved(one, place));
   if (typeof schema !== "object" || schema === null) return schema;
   const words = Object.entries(schema).filter(([word]) => word !== "$id" && word !== "$schema");
@@ -150,8 +192,9 @@ function moved(schema: unknown, place: string): unknown {
     words.map(([word, value]) => {
       if (word === "$ref" && typeof value === "string") return [word, `${place}${value.slice(1)}`];
       if (DATA.has(word) || word.startsWith("x-")) return [word, value];
-      if (!BY_NAME.has(word) || typeof value !== "object" || value === null) return [word, moved(value, place)];
-      return [word, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, moved(one, place)]))];
+      if (BY_NAME.has(word) && typeof value === "object" && value !== null)
+        return [word, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, moved(one, place)]))];
+      return [word, typeof value === "boolean" && !HOLDING.has(word) ? value : moved(value, place)];
     }),
   );
 }

@@ -83,6 +83,7 @@ export const attemptOperations = (deps: ResourceDeps): readonly AnyOperation[] =
 
 const search = ({ searchAttempts, subscriptionCache, attemptPlaces }: ResourceDeps) =>
   operation("GET /api-keys/{keyId}/attempts", {
+    id: "listAttempts",
     summary:
       "List the attempts of a key, newest event first, of the newest cycle of each delivery; each page looks at a bounded number of events",
     portal: true,
@@ -112,6 +113,7 @@ const search = ({ searchAttempts, subscriptionCache, attemptPlaces }: ResourceDe
 
 const ofDelivery = ({ attempts, places }: ResourceDeps) =>
   operation("GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts", {
+    id: "listDeliveryAttempts",
     summary: "List the attempts of a delivery over all its replays, newest first",
     portal: true,
     query: pageQuery,

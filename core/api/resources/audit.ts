@@ -68,6 +68,7 @@ const matches = ({ action, target, by }: Filter, line: Row["line"]): boolean =>
 
 export const auditOperations = ({ storage, cursors }: ResourceDeps): readonly AnyOperation[] => [
   operation("GET /api-keys/{keyId}/audit", {
+    id: "listAuditLines",
     summary: "List who changed what, newest first; with what concerns the whole relay, for tokens that own every key",
     query: auditQuery,
     reply: { status: 200, data: z.array(auditLine), paged: true },

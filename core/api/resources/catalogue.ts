@@ -56,6 +56,7 @@ const begun = z
 export const catalogueOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
   showType(deps),
   operation("GET /transforms", {
+    id: "listTransforms",
     summary: "List the transforms that a subscription may name",
     portal: true,
     reply: { status: 200, data: z.array(z.strictObject({ name: z.string() }).meta({ id: "Transform" })) },
@@ -68,6 +69,7 @@ export const catalogueOperations = (deps: ResourceDeps): readonly AnyOperation[]
 
 const showType = ({ storage, types, events }: ResourceDeps) =>
   operation("GET /event-types/{eventType}", {
+    id: "getEventType",
     summary: "Show an event type: its schema, and an example",
     portal: true,
     reply: { status: 200, data: eventTypeDetail },
@@ -83,6 +85,7 @@ const showType = ({ storage, types, events }: ResourceDeps) =>
 const listKeys = ({ storage, keys, figures }: ResourceDeps) => {
   const cursors = createCursors(keys, isKeyId);
   return operation("GET /api-keys", {
+    id: "listApiKeys",
     summary: "List the keys that the token owns and that are in use, with their figures where a range is given",
     portal: true,
     query: keysQuery,
@@ -104,6 +107,7 @@ const listKeys = ({ storage, keys, figures }: ResourceDeps) => {
 const listTypes = ({ storage, keys, types, events }: ResourceDeps) => {
   const cursors = createCursors(keys, isEventName);
   return operation("GET /event-types", {
+    id: "listEventTypes",
     summary: "List the names of events: those of the catalogue and those used on keys that the token owns",
     portal: true,
     query: pageQuery,
@@ -131,6 +135,7 @@ const listTypes = ({ storage, keys, types, events }: ResourceDeps) => {
 
 const eraseKey = ({ storage, eraseKey: erase }: ResourceDeps) =>
   operation("DELETE /api-keys/{keyId}", {
+    id: "deleteApiKey",
     summary: "Erase a key with its subscriptions, events and deliveries; asks for a fresh second factor",
     stepUp: "key.erased",
     reply: { status: 202, data: begun },

@@ -85,6 +85,7 @@ export const deliveryOperations = (deps: ResourceDeps): readonly AnyOperation[] 
 
 const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
   operation(`GET ${WEBHOOK}/deliveries`, {
+    id: "listDeliveries",
     summary: "List one subscription's deliveries, newest event first",
     portal: true,
     query: z.strictObject({ status: deliveryStatuses.optional(), ...paging }),
@@ -110,6 +111,7 @@ const bulk = {
 
 const replayOfSubscription = (deps: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/replay`, {
+    id: "replaySubscription",
     summary: "Send one subscription's failed deliveries again",
     ...bulk,
     problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE"],
@@ -124,6 +126,7 @@ const replayOfSubscription = (deps: ResourceDeps) =>
 
 const replayOfKey = (deps: ResourceDeps) =>
   operation("POST /api-keys/{keyId}/replay", {
+    id: "replayApiKey",
     summary: "Send the failed deliveries of a key's active subscriptions again",
     ...bulk,
     problems: ["PROVIDER_BACKPRESSURE"],

@@ -15,13 +15,15 @@ const DELIVERY = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}
 const MOST = 100;
 const MOST_DELIVERIES = 200;
 
-const entry = z.strictObject({
-  eventId: z.string().min(1).max(128),
-  subscriptionId: note(
-    z.string().max(64).optional(),
-    "Only its delivery to this one. Left out: to all of which the action can be meant.",
-  ),
-});
+const entry = z
+  .strictObject({
+    eventId: z.string().min(1).max(128),
+    subscriptionId: note(
+      z.string().max(64).optional(),
+      "Only its delivery to this one. Left out: to all of which the action can be meant.",
+    ),
+  })
+  .meta({ id: "SelectedDelivery" });
 const body = z
   .strictObject({
     action: note(
@@ -31,17 +33,19 @@ const body = z
     deliveries: z.array(entry).min(1, "choose at least one delivery").max(MOST, `choose at most ${MOST} deliveries`),
   })
   .meta({ id: "SelectedDeliveries" });
-const result = z.strictObject({
-  eventId: z.string(),
-  subscriptionId: z.string().optional(),
-  deliveries: note(z.int(), "How many the action was done to."),
-  more: note(
-    z.literal(true).optional(),
-    `There may be more: one request tries or cancels ${MOST_DELIVERIES} deliveries at most.`,
-  ),
-  code: note(z.string().optional(), "Why it was not done to (all of) them; a code of the errors."),
-  detail: z.string().optional(),
-});
+const result = z
+  .strictObject({
+    eventId: z.string(),
+    subscriptionId: z.string().optional(),
+    deliveries: note(z.int(), "How many the action was done to."),
+    more: note(
+      z.literal(true).optional(),
+      `There may be more: one request tries or cancels ${MOST_DELIVERIES} deliveries at most.`,
+    ),
+    code: note(z.string().optional(), "Why it was not done to (all of) them; a code of the errors."),
+    detail: z.string().optional(),
+  })
+  .meta({ id: "SelectedResult" });
 
 type Receivers = Pick<ResourceDeps, "pausedMs" | "probe">;
 
@@ -86,21 +90,24 @@ const pending = {
 
 export const actionOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
   operation(`POST ${DELIVERY}/attempt`, {
+    id: "attemptDelivery",
     summary: "Make the next attempt of a pending delivery now; it counts like any other",
     ...pending,
     problems: [...pending.problems, "PROVIDER_BACKPRESSURE"],
     handle: (ask) => act(deps, "attempt", ask),
   }),
   operation(`POST ${DELIVERY}/cancel`, {
+    id: "cancelDelivery",
     summary: "Cancel a pending delivery; a replay to this subscription sends it all the same",
     ...pending,
     handle: (ask) => act(deps, "cancel", ask),
   }),
   operation("POST /api-keys/{keyId}/deliveries", {
+    id: "changeDeliveries",
     summary: "Replay, try or cancel deliveries that were selected, and report the result of each",
     portal: true,
     body,
-    reply: { status: 200, data: z.array(result).meta({ id: "SelectedResults" }) },
+    reply: { status: 200, data: z.array(result) },
     async handle({ keyId, body: { action, deliveries }, actor }) {
       let left = MOST_DELIVERIES;
       const results: z.output<typeof result>[] = [];

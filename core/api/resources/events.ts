@@ -63,12 +63,14 @@ const head = {
 export const shownEvent = z
   .strictObject({ ...head, data: z.unknown(), deliveries: z.array(eventDelivery) })
   .meta({ id: "EventDetail" });
-const lastAttempt = z.strictObject({
-  subscriptionId: z.string(),
-  at: time,
-  statusCode: z.int().optional(),
-  error: attemptErrors.optional(),
-});
+const lastAttempt = z
+  .strictObject({
+    subscriptionId: z.string(),
+    at: time,
+    statusCode: z.int().optional(),
+    error: attemptErrors.optional(),
+  })
+  .meta({ id: "LastAttempt" });
 export const listedEvent = z
   .strictObject({
     ...head,
@@ -86,6 +88,8 @@ export const listedEvent = z
 const replayBody = z
   .strictObject({ subscriptionId: z.string().max(64).optional(), force: z.boolean().optional() })
   .meta({ id: "Replay" });
+
+const replayed = z.strictObject({ deliveries: note(z.int(), "How many are sent again.") }).meta({ id: "Replayed" });
 
 const TYPE = "must be 1 to 128 characters of A-Z a-z 0-9 _ - in parts separated by : or .";
 const ID = "must be 1 to 128 characters of A-Z a-z 0-9 _ : -, the first a letter or digit";
@@ -136,6 +140,7 @@ export const eventOperations = (deps: ResourceDeps): readonly AnyOperation[] => 
 
 const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
   operation(`GET ${EVENTS}`, {
+    id: "listEvents",
     summary: "List or search the events of a key, newest first; each page looks at a bounded number of them",
     portal: true,
     query: eventsQuery,
@@ -157,6 +162,7 @@ const list = ({ history, subscriptionCache, cursors }: ResourceDeps) =>
 
 const show = ({ history, subscriptionCache, places }: ResourceDeps) =>
   operation(`GET ${EVENT}`, {
+    id: "getEvent",
     summary: "Show an event with its data and its deliveries, a page of them",
     portal: true,
     query: pageQuery,
@@ -181,11 +187,12 @@ const show = ({ history, subscriptionCache, places }: ResourceDeps) =>
 
 const replayOne = (deps: ResourceDeps) =>
   operation(`POST ${EVENT}/replay`, {
+    id: "replayEvent",
     summary: "Send an event again: its failed deliveries, or to one subscription",
     portal: true,
     body: replayBody,
     bodyOptional: true,
-    reply: { status: 202, data: z.strictObject({ deliveries: z.int() }) },
+    reply: { status: 202, data: replayed },
     problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE", "CONFLICT"],
     async handle({ keyId, eventId, body, actor }) {
       // Whose deliveries the replay would send again, going by how they stand now.
@@ -206,6 +213,7 @@ const replayOne = (deps: ResourceDeps) =>
 
 const erase = ({ eraseEvent, clock }: ResourceDeps) =>
   operation(`DELETE ${EVENT}`, {
+    id: "deleteEvent",
     summary:
       "Erase an event with its data and deliveries, pending ones too: no attempt begins any more; its last bytes leave the files soon after",
     reply: { status: 204 },
@@ -219,6 +227,7 @@ const erase = ({ eraseEvent, clock }: ResourceDeps) =>
 /** Publishes for somebody who manages the key: it is in the audit trail, with its author. */
 const publish = ({ publish: accept, storage, clock }: ResourceDeps) =>
   operation(`POST ${EVENTS}`, {
+    id: "publishEventByHand",
     summary: "Publish an event by hand, as a manager of the key; a 202 means that it is stored",
     body: publishBody,
     reply: { status: 202, data: acceptedByHand },

@@ -7,8 +7,16 @@ export const note = <T extends z.ZodType>(schema: T, description: string, ...exa
 
 /** A moment in an answer. */
 export const time = note(z.iso.datetime(), "ISO 8601, UTC, milliseconds.");
+/** What every answer says beside its data. */
+export const meta = z.strictObject({ timestamp: z.iso.datetime() }).meta({ id: "Meta" });
 /** A moment in a query or body, read as epoch ms. */
 export const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
+/**
+ * Returns a rule about fields that go together, for the documentation. It stands behind two negations: as it is, code
+ * generators would make a union of types of it, or refuse it.
+ */
+export const documented = (rule: object): object => ({ not: { not: rule } });
 
 interface Span {
   readonly since?: number | undefined;

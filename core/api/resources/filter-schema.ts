@@ -1,5 +1,6 @@
 /** The schema of a filter, which validates and documents it. Bounds that concern the whole of it are checked at its root. */
 import { z } from "zod";
+import { documented } from "./fields.ts";
 import { FILTER_BOUNDS, namesOf, type Filter, type FilterPath } from "../../model/filter.ts";
 
 const { bytes, depth, nodes, values, names, nameLength } = FILTER_BOUNDS;
@@ -31,11 +32,18 @@ export const path = z
     if (message !== undefined) ctx.addIssue({ code: "custom", message });
   })
   .meta({
+    id: "FilterPath",
     // For the documentation: `pathFault` decides.
     anyOf: [
       { type: "string", maxLength: names * (nameLength + 1), pattern: PATH_TEXT },
-      { type: "array", items: named, minItems: 1, maxItems: names, prefixItems: [{ const: "data" }] },
-      { type: "array", items: named, maxItems: 1, minItems: 1, prefixItems: [{ const: "type" }] },
+      {
+        type: "array",
+        items: named,
+        minItems: 1,
+        maxItems: names,
+        prefixItems: [{ enum: ["data", "type"] }],
+        not: { prefixItems: [{ const: "type" }], minItems: 2 },
+      },
     ],
     examples: ["data.amount", ["data", "amount.net"]],
     description:
@@ -98,7 +106,7 @@ const part: z.ZodType<Filter> = z
   })
   .meta({
     id: "Filter",
-    oneOf: TOGETHER,
+    ...documented({ oneOf: TOGETHER }),
     description: `Conditions on the type and the data of an event. Either a group (\`and\`, \`or\`, \`not\`), or a \`path\` with one of \`equals\`, \`in\`, \`exists\` and \`prefix\`, or with a range of numbers. At most ${depth} levels, ${nodes} parts and ${bytes} bytes of JSON.`,
     examples: [{ path: "data.amount", gte: 100 }],
   });

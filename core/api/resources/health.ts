@@ -5,6 +5,7 @@ import { withoutAddresses } from "../../lib/without-addresses.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route } from "../../ports/route.ts";
 import { envelope } from "../http/reply.ts";
+import { meta } from "./fields.ts";
 
 /** One part of the relay, as `/readyz` shows it. */
 export interface HealthPart {
@@ -23,14 +24,15 @@ export const isReady = (parts: Readonly<Record<string, HealthPart>>): boolean =>
 type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
 
 const time = z.iso.datetime();
-const meta = z.strictObject({ timestamp: time });
-const alive = z.strictObject({ data: z.strictObject({ status: z.string(), startedAt: time }), meta });
+const health = z.strictObject({ status: z.string(), startedAt: time }).meta({ id: "Health" });
+const alive = z.strictObject({ data: health, meta });
 const parts = z.record(
   z.string(),
   z.strictObject({ ready: z.boolean(), state: z.string().optional(), required: z.boolean().optional() }),
 );
 const status = z.enum(["ready", "degraded", "not ready"]);
-const ready = z.strictObject({ data: z.strictObject({ status, parts }), meta });
+const readiness = z.strictObject({ status, parts }).meta({ id: "Readiness" });
+const ready = z.strictObject({ data: readiness, meta });
 
 /** Anyone may ask: what a driver says of its server is shown without addresses. The log has them. */
 function shown(parts: Readonly<Record<string, HealthPart>>): Readonly<Record<string, HealthPart>> {
@@ -51,13 +53,19 @@ export function healthRoutes(deps: {
     {
       method: "GET",
       path: "/healthz",
-      describe: { summary: "Alive", tag: "Probes", answers: [{ status: 200, content: { schema: alive } }] },
+      describe: {
+        operationId: "getHealth",
+        summary: "Alive",
+        tag: "Probes",
+        answers: [{ status: 200, content: { schema: alive } }],
+      },
       handle: async () => envelope({ data: { status: "ok", startedAt: isoTime(startedAt) } }, clock.now()),
     },
     {
       method: "GET",
       path: "/readyz",
       describe: {
+        operationId: "getReadiness",
         summary: "Ready to serve, with the state of each part",
         tag: "Probes",
         answers: [

@@ -28,6 +28,7 @@ export function liveFeedOperations(deps: ResourceDeps): readonly AnyOperation[] 
   const places = createStreamPlaces();
   return [
     operation("GET /api-keys/{keyId}/stream", {
+      id: "streamApiKey",
       summary: "What happens on a key, as it happens, as server-sent events",
       portal: true,
       query: streamQuery,

@@ -12,7 +12,10 @@ import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
 const operation = operationsOf("Deliveries");
 
-const held = z.strictObject({ eventId: z.string(), deliveryId: z.string(), since: time }).partial();
+const held = z
+  .strictObject({ eventId: z.string(), deliveryId: z.string(), since: time })
+  .partial()
+  .meta({ id: "HeldDelivery" });
 export const orderShown = z
   .strictObject({
     ordered: z.boolean(),
@@ -29,6 +32,7 @@ const body = z
 
 export const orderOperations = ({ subscriptionCache, storage, clock }: ResourceDeps): readonly AnyOperation[] => [
   operation(`GET ${WEBHOOK}/order`, {
+    id: "getOrder",
     summary: "Show what of an ordered subscription waits for its turn, and what holds it up",
     portal: true,
     reply: { status: 200, data: orderShown },
@@ -44,6 +48,7 @@ export const orderOperations = ({ subscriptionCache, storage, clock }: ResourceD
     },
   }),
   operation(`POST ${WEBHOOK}/skip`, {
+    id: "skipHeldDeliveries",
     summary: "Skip failed deliveries that hold up those behind them; they stay failed and replayable",
     portal: true,
     body,

@@ -41,6 +41,7 @@ export function portalOperations({ portal }: ResourceDeps): readonly AnyOperatio
   const { links, pageUrl } = portal;
   return [
     operation(`POST ${path}`, {
+      id: "createPortalLink",
       summary: "Make a link that opens the portal of this key, and nothing else, until it expires",
       body,
       reply: { status: 201, data: made },
@@ -52,6 +53,7 @@ export function portalOperations({ portal }: ResourceDeps): readonly AnyOperatio
       },
     }),
     operation(`DELETE ${path}`, {
+      id: "revokePortalLinks",
       summary: "End all links to the portal of this key",
       reply: { status: 204 },
       problems: ["CONFLICT"],

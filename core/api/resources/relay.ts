@@ -27,11 +27,12 @@ export const relayOperations = (deps: ResourceDeps): readonly AnyOperation[] => 
 
 const status = ({ figures }: ResourceDeps) =>
   operationsOf("Figures")("GET /relay/status", {
+    id: "getRelayStatus",
     summary: "Nodes, storage and backlog; for tokens that own every key",
     everyKey: true,
     query: z.strictObject({ range: range.optional() }),
     // The names of the figures grow with the relay.
-    reply: { status: 200, data: z.record(z.string(), z.unknown()) },
+    reply: { status: 200, data: z.record(z.string(), z.unknown()).meta({ id: "RelayStatus" }) },
     async handle({ query }) {
       const now = await figures.status();
       if (query.range === undefined) return { data: now };
@@ -41,6 +42,7 @@ const status = ({ figures }: ResourceDeps) =>
 
 const rekey = ({ rekey: seal }: ResourceDeps) =>
   operationsOf("Operating")("POST /relay/rekey", {
+    id: "rekey",
     summary:
       "Seal all secrets again, with the present master key; for tokens that own every key, with a fresh second factor",
     everyKey: true,
@@ -57,6 +59,7 @@ export function backupOperations({ storage, clock, log }: ResourceDeps): readonl
   let running = false;
   return [
     operationsOf("Operating")("GET /relay/backup", {
+      id: "takeBackup",
       summary:
         "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
       everyKey: true,

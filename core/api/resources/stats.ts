@@ -22,24 +22,28 @@ export const sums = {
 export const latency = { p50Ms: z.number().nullable(), p99Ms: z.number().nullable() };
 const refusals = <T extends z.ZodType>(of: T) =>
   z.strictObject({ RATE_LIMIT_EXCEEDED: of, BURST_EXCEEDED: of, PROVIDER_BACKPRESSURE: of, ABUSE_SUSPEND: of });
-const series = z.strictObject({
-  accepted: column,
-  filtered: column,
-  delivered: column,
-  failed: column,
-  attempts: column,
-  p50Ms: column,
-  p99Ms: column,
-  backlog: column,
-  refused: refusals(column),
-});
-const lastDelivery = z.strictObject({
-  eventId: z.string(),
-  status: deliveryStatuses,
-  at: time,
-  statusCode: z.int().optional(),
-  error: z.string().optional(),
-});
+const series = z
+  .strictObject({
+    accepted: column,
+    filtered: column,
+    delivered: column,
+    failed: column,
+    attempts: column,
+    p50Ms: column,
+    p99Ms: column,
+    backlog: column,
+    refused: refusals(column),
+  })
+  .meta({ id: "Series" });
+const lastDelivery = z
+  .strictObject({
+    eventId: z.string(),
+    status: deliveryStatuses,
+    at: time,
+    statusCode: z.int().optional(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "LastDelivery" });
 const glance = z
   .strictObject({
     ...listedFields,
@@ -68,6 +72,7 @@ export const keyStats = z
 
 export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOperation[] => [
   operation("GET /api-keys/{keyId}/stats", {
+    id: "getStats",
     summary: "Figures of a key for charts, and how its subscriptions are",
     portal: true,
     query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),

@@ -123,7 +123,8 @@ const retry = z
     if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
   })
   .meta({
-    anyOf: [{ properties: { delaysMs: false } }, { required: ["delaysMs"], maxProperties: 1 }],
+    id: "RetryPolicy",
+    not: { required: ["delaysMs"], minProperties: 2 },
     description:
       "When a failed attempt is made again: a list of waits, or a backoff, of which what is left out is as the relay's config has it.",
   });
@@ -222,8 +223,10 @@ const shown = {
   timeoutMs: z.int().optional(),
   retry: z
     .union([
-      z.strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() }),
-      z.strictObject({ attempts: z.int(), delaysMs: z.array(z.int()) }),
+      z
+        .strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() })
+        .meta({ id: "RetryBackoff" }),
+      z.strictObject({ attempts: z.int(), delaysMs: z.array(z.int()) }).meta({ id: "RetrySchedule" }),
     ])
     .optional(),
   headers: z.record(z.string(), z.null()).optional(),

@@ -11,7 +11,7 @@ import { locateEvent } from "../../records/find-event.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import { attempt as shownAttempt, attemptView } from "./attempts.ts";
 import type { ResourceDeps } from "./deps.ts";
-import { note } from "./fields.ts";
+import { documented, note } from "./fields.ts";
 import { filter, shownFilter } from "./filter-schema.ts";
 import { findReadable, WEBHOOK } from "./subscriptions.ts";
 
@@ -50,7 +50,7 @@ const isOneEvent = ({ eventId, event }: { readonly eventId?: unknown; readonly e
   (eventId === undefined) !== (event === undefined);
 const NOT_ONE_EVENT = { path: ["eventId"], message: "give either eventId or event" };
 /** The same for the documentation. */
-const ONE_EVENT = { oneOf: [{ required: ["eventId"] }, { required: ["event"] }] };
+const ONE_EVENT = documented({ oneOf: [{ required: ["eventId"] }, { required: ["event"] }] });
 
 const filterBody = z
   .strictObject({
@@ -59,16 +59,18 @@ const filterBody = z
   })
   .refine(isOneEvent, NOT_ONE_EVENT)
   .meta({ id: "FilterTestRequest", ...ONE_EVENT });
-const condition = z.strictObject({
-  at: z.string().meta({ examples: ["filter.and[1]"], description: "Where the condition stands in the filter." }),
-  condition: shownFilter,
-  matched: z.boolean(),
-  decided: note(z.boolean(), "Whether the outcome of the filter follows from this condition."),
-  found: z.string().meta({
-    examples: ['"EUR"', "missing"],
-    description: "The JSON of the value at the path, cut off when long; or `missing`, `a list`, `an object`.",
-  }),
-});
+const condition = z
+  .strictObject({
+    at: z.string().meta({ examples: ["filter.and[1]"], description: "Where the condition stands in the filter." }),
+    condition: shownFilter,
+    matched: z.boolean(),
+    decided: note(z.boolean(), "Whether the outcome of the filter follows from this condition."),
+    found: z.string().meta({
+      examples: ['"EUR"', "missing"],
+      description: "The JSON of the value at the path, cut off when long; or `missing`, `a list`, `an object`.",
+    }),
+  })
+  .meta({ id: "FilterCondition" });
 export const filterTested = z
   .strictObject({
     matched: note(z.boolean(), "Whether the subscription would get the event: both of the following."),
@@ -111,6 +113,7 @@ export const testOperations = (deps: ResourceDeps): readonly AnyOperation[] => [
 
 const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/test`, {
+    id: "testSubscription",
     summary: "Send a test event now, once",
     portal: true,
     body: pingBody,
@@ -131,6 +134,7 @@ const testEvent = ({ ping, types, subscriptionCache, storage, clock }: ResourceD
 
 const testFilter = ({ subscriptionCache, storage }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/filter/test`, {
+    id: "testFilter",
     summary: "Test a filter on an event: whether it matches, and why",
     portal: true,
     access: "read",
@@ -152,6 +156,7 @@ const testFilter = ({ subscriptionCache, storage }: ResourceDeps) =>
 
 const testTransform = ({ preview, subscriptionCache, storage }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/transform/test`, {
+    id: "testTransform",
     summary: "Test a transform on an event: the body that it makes, or why it makes none",
     portal: true,
     access: "read",

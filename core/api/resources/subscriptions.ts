@@ -47,6 +47,7 @@ export function seenBy({ access }: Principal, { keys }: Pick<ResourceDeps, "keys
 
 const create = ({ subscriptionCache, subscriptions, clock, schemes, keys }: ResourceDeps) =>
   operation(`POST ${WEBHOOKS}`, {
+    id: "createSubscription",
     summary: "Create a subscription",
     portal: true,
     body: createBody(schemes),
@@ -71,6 +72,7 @@ const create = ({ subscriptionCache, subscriptions, clock, schemes, keys }: Reso
 
 const list = ({ subscriptionCache, keys }: ResourceDeps) =>
   operation(`GET ${WEBHOOKS}`, {
+    id: "listSubscriptions",
     summary: "List the subscriptions of a key",
     portal: true,
     reply: { status: 200, data: z.array(listedSubscription) },
@@ -83,6 +85,7 @@ const list = ({ subscriptionCache, keys }: ResourceDeps) =>
 
 const show = ({ subscriptionCache, keys }: ResourceDeps) =>
   operation(`GET ${WEBHOOK}`, {
+    id: "getSubscription",
     summary: "Show a subscription",
     portal: true,
     reply: { status: 200, data: shownSubscription },
@@ -94,6 +97,7 @@ const show = ({ subscriptionCache, keys }: ResourceDeps) =>
 
 const update = ({ subscriptions, clock, schemes, keys }: ResourceDeps) =>
   operation(`PATCH ${WEBHOOK}`, {
+    id: "updateSubscription",
     summary: "Update a subscription; what is left out stays as it is",
     portal: true,
     body: updateBody(schemes),
@@ -109,6 +113,7 @@ const update = ({ subscriptions, clock, schemes, keys }: ResourceDeps) =>
 
 const remove = ({ subscriptions }: ResourceDeps) =>
   operation(`DELETE ${WEBHOOK}`, {
+    id: "deleteSubscription",
     summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
     portal: true,
     reply: { status: 204 },
@@ -118,6 +123,7 @@ const remove = ({ subscriptions }: ResourceDeps) =>
 
 const rotate = ({ subscriptions, keys }: ResourceDeps) =>
   operation(`POST ${WEBHOOK}/rotate-secret`, {
+    id: "rotateSecret",
     summary: "Give a subscription a new secret; asks for a fresh second factor",
     body: rotateBody,
     bodyOptional: true,

@@ -8,19 +8,18 @@ interface PublicWebhookKey {
   readonly jwk: Readonly<Record<"kty" | "crv" | "x" | "kid" | "alg" | "use", string>>;
 }
 
-const published = z.strictObject({
-  keys: z.array(
-    z.strictObject({
-      kty: z.literal("OKP"),
-      crv: z.literal("Ed25519"),
-      x: z.string(),
-      kid: z.string(),
-      alg: z.literal("EdDSA"),
-      use: z.literal("sig"),
-      whpk: z.string().meta({ description: "The same key as Standard Webhooks writes it: `whpk_` and base64." }),
-    }),
-  ),
-});
+const key = z
+  .strictObject({
+    kty: z.literal("OKP"),
+    crv: z.literal("Ed25519"),
+    x: z.string(),
+    kid: z.string(),
+    alg: z.literal("EdDSA"),
+    use: z.literal("sig"),
+    whpk: z.string().meta({ description: "The same key as Standard Webhooks writes it: `whpk_` and base64." }),
+  })
+  .meta({ id: "WebhookKey" });
+const published = z.strictObject({ keys: z.array(key) }).meta({ id: "WebhookKeys" });
 
 /** No route where deliveries carry no Ed25519 signature. */
 export function webhookKeyRoutes(keys: readonly PublicWebhookKey[]): readonly Route[] {
@@ -32,6 +31,7 @@ export function webhookKeyRoutes(keys: readonly PublicWebhookKey[]): readonly Ro
       method: "GET",
       path: "/.well-known/relay-keys",
       describe: {
+        operationId: "getWebhookKeys",
         summary: "The public keys of the Ed25519 signatures (`v1a`) of deliveries, the newest first (RFC 7517)",
         tag: "Verification",
         answers: [{ status: 200, content: { type, schema: published } }],

@@ -13,7 +13,7 @@ const BODY: readonly ProblemCode[] = [
   ...(["INVALID_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE"] as const),
   ...(["UNSUPPORTED_MEDIA_TYPE", "PROVIDER_BACKPRESSURE"] as const),
 ];
-const meta = z.strictObject({ timestamp: z.iso.datetime() });
+const meta = z.strictObject({ timestamp: z.iso.datetime() }).meta({ id: "Meta" });
 const username = z
   .string()
   .min(1)
@@ -22,6 +22,7 @@ const username = z
 const params = z.object({ username });
 
 export interface Described {
+  readonly operationId: string;
   readonly summary: string;
   readonly body?: z.ZodType;
   /** Status of the answer, and what `data` is; without that it has no body. */
@@ -36,12 +37,13 @@ type Handle = Route<Principal>["handle"];
 /** Makes a route that needs no token. @param name its method and path, and its row in the limits table */
 export function openRoute<Caller>(
   name: Name,
-  { summary, body, answer: [status, data], problems = [] }: Described,
+  { operationId, summary, body, answer: [status, data], problems = [] }: Described,
   serve: Pick<Route<Caller>, "identify" | "handle">,
 ): Route<Caller> & { readonly describe: RouteDescription } {
   const [method, path] = name.split(" ") as [Route["method"], string];
   const content = data && { schema: z.strictObject({ data, meta }) };
   const describe: RouteDescription = {
+    operationId,
     summary,
     tag: "Accounts",
     ...(body && { body: { schema: body } }),

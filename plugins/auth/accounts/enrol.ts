@@ -28,6 +28,7 @@ export const enrolRoutes = (deps: AccountsDeps): readonly Route[] => [
   openRoute(
     "POST /auth/setup",
     {
+      operationId: "setUpFirstAccount",
       summary: "Make the first account, with the code in the data folder; there is no such path once there is one",
       body: setupBody,
       answer: [201, grantSchema],
@@ -39,6 +40,7 @@ export const enrolRoutes = (deps: AccountsDeps): readonly Route[] => [
     deps,
     "POST /auth/totp",
     {
+      operationId: "beginTotp",
       summary: "Begin a second factor; changing one needs a code of it",
       body: totpBody,
       answer: [200, otpauth],
@@ -50,6 +52,7 @@ export const enrolRoutes = (deps: AccountsDeps): readonly Route[] => [
     deps,
     "PUT /auth/totp",
     {
+      operationId: "confirmTotp",
       summary: "Turn the second factor on with a first code",
       body: codeBody,
       answer: [200, grantWithCodes],

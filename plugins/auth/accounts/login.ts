@@ -43,6 +43,7 @@ export const loginRoutes = (deps: AccountsDeps): readonly Route[] => [
   openRoute<LoginRead>(
     "POST /auth/login",
     {
+      operationId: "login",
       summary: "Log in; the answer also sets the refresh cookie",
       body: loginBody,
       answer: [200, grantSchema],
@@ -53,6 +54,7 @@ export const loginRoutes = (deps: AccountsDeps): readonly Route[] => [
   openRoute(
     "POST /auth/refresh",
     {
+      operationId: "refreshSession",
       summary: "A new token by the refresh cookie, from a page of the relay itself",
       answer: [200, grantSchema],
     },
@@ -61,13 +63,24 @@ export const loginRoutes = (deps: AccountsDeps): readonly Route[] => [
   ownRoute(
     deps,
     "POST /auth/step-up",
-    { summary: "Show the second factor again", body: codeBody, answer: [200, grantSchema], problems: ["CONFLICT"] },
+    {
+      operationId: "stepUp",
+      summary: "Show the second factor again",
+      body: codeBody,
+      answer: [200, grantSchema],
+      problems: ["CONFLICT"],
+    },
     (request, caller) => stepUp(deps, request, caller),
   ),
   ownRoute(
     deps,
     "POST /auth/logout",
-    { summary: "End the session: its tokens are dead on every node", answer: [204], problems: ["CONFLICT"] },
+    {
+      operationId: "logout",
+      summary: "End the session: its tokens are dead on every node",
+      answer: [204],
+      problems: ["CONFLICT"],
+    },
     (request, caller) => logout(deps, request, caller),
   ),
 ];

@@ -77,6 +77,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     method: "GET",
     path: "/.well-known/jwks.json",
     describe: {
+      operationId: "getTokenKeys",
       summary: "The public key of the relay's own access tokens (RFC 7517)",
       tag: "Accounts",
       answers: [{ status: 200, content: { type: "application/jwk-set+json", schema: keySet } }],

@@ -15,8 +15,11 @@ const text = (min: number, max: number) => {
     .min(min, length)
     .max(max, length);
 };
-const body = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
-  z.strictObject(shape, { error: "must be an object" });
+/** @param id the name of the schema in the document, where nothing is added to it */
+const body = <Shape extends z.core.$ZodLooseShape>(id: string | undefined, shape: Shape) => {
+  const schema = z.strictObject(shape, { error: "must be an object" });
+  return id === undefined ? schema : schema.meta({ id });
+};
 
 const code = text(1, 64).meta({
   description: "Of the authenticator app, or a recovery code.",
@@ -47,23 +50,23 @@ const access = z.enum(["manage", "read"], { error: 'must be "manage" or "read"' 
   description: "`read`: every request that changes something is refused with 403.",
 });
 
-export const setupBody = body({ code, username: newUsername, password: newPassword });
-export const loginBody = body({ username, password, code: code.optional() });
-export const codeBody = body({ code });
-export const totpBody = body({ password, code: code.optional() });
-export const newUserBody = body({
+export const setupBody = body("SetupRequest", { code, username: newUsername, password: newPassword });
+export const loginBody = body("LoginRequest", { username, password, code: code.optional() });
+export const codeBody = body("CodeRequest", { code });
+export const totpBody = body("TotpRequest", { password, code: code.optional() });
+export const newUserBody = body("UserCreate", {
   username: newUsername,
   password: newPassword,
   keys: newKeys.optional(),
   access: access.optional(),
 });
-export const resetBody = body({
+export const resetBody = body(undefined, {
   password: newPassword.optional(),
   totp: z.literal(false, "can only be false").optional().meta({ description: "Takes the second factor off." }),
   access: access.optional(),
 })
   .refine((given) => Object.values(given).some((value) => value !== undefined), RESET_RULE)
-  .meta({ minProperties: 1 });
+  .meta({ id: "UserReset", minProperties: 1 });
 
 const time = z.iso.datetime();
 const granted = {
@@ -74,11 +77,11 @@ const granted = {
 const recoveryCodes = z.array(z.string()).meta({ description: "Shown once, here." });
 
 export const grant = z.strictObject(granted).meta({ id: "Grant" });
-export const grantWithCodes = z.strictObject({ ...granted, recoveryCodes });
-export const codesOnly = z.strictObject({ recoveryCodes });
-export const otpauth = z.strictObject({
-  uri: z.string().meta({ description: "For the authenticator app (otpauth)." }),
-});
+export const grantWithCodes = z.strictObject({ ...granted, recoveryCodes }).meta({ id: "GrantWithCodes" });
+export const codesOnly = z.strictObject({ recoveryCodes }).meta({ id: "RecoveryCodes" });
+export const otpauth = z
+  .strictObject({ uri: z.string().meta({ description: "For the authenticator app (otpauth)." }) })
+  .meta({ id: "TotpUri" });
 export const account = z
   .strictObject({
     username: z.string(),
@@ -90,5 +93,5 @@ export const account = z
     damaged: z.literal(true).optional().describe("Its stored record is damaged: remove it, and add it again"),
   })
   .meta({ id: "Account" });
-export const newAccount = z.strictObject({ username: z.string(), keys, access });
-export const keySet = z.strictObject({ keys: z.array(z.record(z.string(), z.string())) });
+export const newAccount = z.strictObject({ username: z.string(), keys, access }).meta({ id: "NewAccount" });
+export const keySet = z.strictObject({ keys: z.array(z.record(z.string(), z.string())) }).meta({ id: "TokenKeys" });

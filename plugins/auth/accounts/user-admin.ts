@@ -26,12 +26,14 @@ export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
     adminRoute(deps, name, given, (request, principal) => serve(deps, given, request, principal));
   return [
     route("GET /auth/users", {
+      operationId: "listUsers",
       summary: "List the accounts",
       action: "accounts.listed",
       answer: [200, z.array(account)],
       work: async () => (await users.list()).map(shown),
     }),
     route("POST /auth/users", {
+      operationId: "createUser",
       summary: "Make an account",
       action: "account.created",
       body: newUserBody,
@@ -43,6 +45,7 @@ export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
       },
     }),
     route("DELETE /auth/users/{username}", {
+      operationId: "deleteUser",
       summary: "Remove an account and end its sessions",
       action: "account.removed",
       answer: [204],
@@ -50,6 +53,7 @@ export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
       work: (by, username) => users.remove(username, by),
     }),
     route("POST /auth/users/{username}/reset", {
+      operationId: "resetUser",
       summary: "Change an account's password, second factor or access; its sessions end",
       action: "account.reset",
       body: resetBody,
@@ -58,6 +62,7 @@ export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
       work: (by, username, body) => users.reset(username, body, by),
     }),
     route("POST /auth/users/{username}/totp", {
+      operationId: "beginTotpOfUser",
       summary: "Begin a second factor for an account",
       action: "second_factor.begun",
       answer: [200, otpauth],
@@ -65,6 +70,7 @@ export function userAdminRoutes(deps: AccountsDeps): readonly Route[] {
       work: (by, username) => users.beginTotp(username, by),
     }),
     route("PUT /auth/users/{username}/totp", {
+      operationId: "confirmTotpOfUser",
       summary: "Turn it on with a first code",
       action: "second_factor.on",
       body: codeBody,

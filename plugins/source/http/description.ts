@@ -41,6 +41,7 @@ const event = z
   .meta({ id: "Publication", description: "At most 256 KiB." });
 
 const time = z.iso.datetime();
+const meta = z.strictObject({ timestamp: time }).meta({ id: "Meta" });
 const accepted = z
   .strictObject({
     id: z.string(),
@@ -56,6 +57,7 @@ const example = { type: "deposit:paid", keyId: "key_1", data: { amount: "12.50",
 const second = { ...example, id: "invoice-17" };
 
 export const publishing: RouteDescription = {
+  operationId: "publishEvents",
   summary: "Publish events; a 202 means that they are stored",
   description:
     "One event, a list of them, or one a line (NDJSON); at most 8 MiB and 1,000 events a request. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.",
@@ -102,10 +104,7 @@ export const publishing: RouteDescription = {
         }),
       }),
       content: {
-        schema: z.strictObject({
-          data: z.union([accepted, z.array(accepted)]),
-          meta: z.strictObject({ timestamp: time }),
-        }),
+        schema: z.strictObject({ data: z.union([accepted, z.array(accepted)]), meta }).meta({ id: "AcceptedEnvelope" }),
       },
     },
   ],
