@@ -6,6 +6,7 @@ const own = (path: string): string => new URL(built ? path.replace(/\.ts$/, ".js
 
 const DOORS: Readonly<Record<string, string>> = {
   relaybox: own("./index.ts"),
+  "relaybox/client": own("../core/client/index.ts"),
   "relaybox/verify": own("../core/signing/verify.ts"),
   "relaybox/conformance": own("../test/conformance/index.ts"),
 };

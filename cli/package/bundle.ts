@@ -77,6 +77,7 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
     resolve: {
       conditionNames: ["node"],
       alias: {
+        "relaybox/client": join(root, `core/client/index${SUFFIX}`),
         "relaybox/verify": join(root, `core/signing/verify${SUFFIX}`),
         relaybox: join(root, `config/index${SUFFIX}`),
       },

@@ -3,11 +3,16 @@
  * There is no file to resolve to, so the modules are registered in memory.
  */
 import { createRequire, type LoadHookSync, registerHooks, type ResolveHookSync } from "node:module";
+import * as client from "../../core/client/index.ts";
 import * as verify from "../../core/signing/verify.ts";
 import * as door from "../../config/index.ts";
 
 const HANDED = Symbol.for("relaybox.door");
-const DOORS: Readonly<Record<string, object>> = { relaybox: door, "relaybox/verify": verify };
+const DOORS: Readonly<Record<string, object>> = {
+  relaybox: door,
+  "relaybox/client": client,
+  "relaybox/verify": verify,
+};
 const SCHEME = "relaybox-door:";
 /** An executable's own `import()` knows no files; that of a module which came through the hooks does. */
 const IMPORTER = `${SCHEME}import`;

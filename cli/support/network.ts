@@ -1,28 +1,13 @@
-/** Asks over the network within a time. */
+/** Asks whether a relay is there. */
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { inTime } from "../../core/client/http.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { Trust } from "./trust.ts";
 
-/**
- * Runs `work` with a signal that aborts `ms` milliseconds later. Once `work` has ended, the signal aborts no more.
- * @throws Error `none within … s` when the work fails after that; else what the work throws
- */
-export async function withDeadline<T>(clock: Clock, ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const [late, over] = [new AbortController(), new AbortController()];
-  const wait = clock.sleep(clock.now() + ms, over.signal).then(
-    () => late.abort(new Error(`none within ${ms / 1_000} s`)),
-    () => undefined,
-  );
-  try {
-    return await work(late.signal);
-  } catch (error) {
-    throw late.signal.aborted ? late.signal.reason : error;
-  } finally {
-    over.abort();
-    await wait;
-  }
-}
+/** @throws Error `none within … s` when the work fails after that; else what the work throws */
+export const withDeadline = <T>(clock: Clock, ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+  inTime(ms, (wait, signal) => clock.sleep(clock.now() + wait, signal), work);
 
 const PROBE_MS = 4_000;
 /** Of an answer to a probe, characters. */
