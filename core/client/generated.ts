@@ -33,7 +33,6 @@ export const OPERATIONS = {
   listUsers: "GET /auth/users",
   logout: "POST /auth/logout",
   publishEventByHand: "POST /api-keys/{keyId}/events",
-  publishEvents: "POST /events",
   rekey: "POST /relay/rekey",
   replayApiKey: "POST /api-keys/{keyId}/replay",
   replayEvent: "POST /api-keys/{keyId}/events/{eventId}/replay",
@@ -1026,9 +1025,7 @@ export interface components {
          *       "amount.net"
          *     ]
          */
-        FilterPath: string | [
-            "data" | "type"
-        ];
+        FilterPath: string | string[];
         CreatedSubscription: {
             id: string;
             url: string;
@@ -1064,14 +1061,14 @@ export interface components {
             oauth2?: {
                 tokenUrl: string;
                 clientId: string;
-                clientSecret: null;
+                /** @description Always null: it is not answered. */
+                clientSecret: string | null;
                 scope?: string;
                 audience?: string;
             };
             filter?: components["schemas"]["Filter"];
             transform?: string;
-            /** @constant */
-            ordered?: true;
+            ordered?: boolean;
             orderBy?: string | string[];
             /** @enum {string} */
             onFailed?: "skip" | "hold";
@@ -1158,14 +1155,14 @@ export interface components {
             oauth2?: {
                 tokenUrl: string;
                 clientId: string;
-                clientSecret: null;
+                /** @description Always null: it is not answered. */
+                clientSecret: string | null;
                 scope?: string;
                 audience?: string;
             };
             filter?: components["schemas"]["Filter"];
             transform?: string;
-            /** @constant */
-            ordered?: true;
+            ordered?: boolean;
             orderBy?: string | string[];
             /** @enum {string} */
             onFailed?: "skip" | "hold";
@@ -1221,14 +1218,14 @@ export interface components {
             oauth2?: {
                 tokenUrl: string;
                 clientId: string;
-                clientSecret: null;
+                /** @description Always null: it is not answered. */
+                clientSecret: string | null;
                 scope?: string;
                 audience?: string;
             };
             filter?: components["schemas"]["Filter"];
             transform?: string;
-            /** @constant */
-            ordered?: true;
+            ordered?: boolean;
             orderBy?: string | string[];
             /** @enum {string} */
             onFailed?: "skip" | "hold";
@@ -1316,14 +1313,14 @@ export interface components {
             oauth2?: {
                 tokenUrl: string;
                 clientId: string;
-                clientSecret: null;
+                /** @description Always null: it is not answered. */
+                clientSecret: string | null;
                 scope?: string;
                 audience?: string;
             };
             filter?: components["schemas"]["Filter"];
             transform?: string;
-            /** @constant */
-            ordered?: true;
+            ordered?: boolean;
             orderBy?: string | string[];
             /** @enum {string} */
             onFailed?: "skip" | "hold";
@@ -1482,11 +1479,8 @@ export interface components {
             acceptedAt: string;
             /** @enum {string} */
             status: "pending" | "delivered" | "failed" | "cancelled" | "unmatched";
-            /**
-             * @description Its stored record is damaged: what is shown of it may be wrong
-             * @constant
-             */
-            damaged?: true;
+            /** @description Its stored record is damaged: what is shown of it may be wrong */
+            damaged?: boolean;
             /** @description How many subscriptions get it. */
             recipients: number;
             /** @description The first three of them. Left out where it has very many. */
@@ -1538,11 +1532,8 @@ export interface components {
             acceptedAt: string;
             /** @enum {string} */
             status: "pending" | "delivered" | "failed" | "cancelled" | "unmatched";
-            /**
-             * @description Its stored record is damaged: what is shown of it may be wrong
-             * @constant
-             */
-            damaged?: true;
+            /** @description Its stored record is damaged: what is shown of it may be wrong */
+            damaged?: boolean;
             data: unknown;
             deliveries: components["schemas"]["EventDelivery"][];
         };
@@ -1557,11 +1548,8 @@ export interface components {
             reason?: "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
             cycle: number;
             attempts: components["schemas"]["Attempt"][];
-            /**
-             * @description It goes in order. Before its first attempt it may wait for its turn.
-             * @constant
-             */
-            inOrder?: true;
+            /** @description It goes in order. Before its first attempt it may wait for its turn. */
+            inOrder?: boolean;
             /**
              * Format: date-time
              * @description ISO 8601, UTC, milliseconds.
@@ -1644,11 +1632,8 @@ export interface components {
             reason?: "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
             cycle: number;
             attempts: components["schemas"]["Attempt"][];
-            /**
-             * @description It goes in order. Before its first attempt it may wait for its turn.
-             * @constant
-             */
-            inOrder?: true;
+            /** @description It goes in order. Before its first attempt it may wait for its turn. */
+            inOrder?: boolean;
             /**
              * Format: date-time
              * @description ISO 8601, UTC, milliseconds.
@@ -1774,11 +1759,8 @@ export interface components {
             subscriptionId?: string;
             /** @description How many the action was done to. */
             deliveries: number;
-            /**
-             * @description There may be more: one request tries or cancels 200 deliveries at most.
-             * @constant
-             */
-            more?: true;
+            /** @description There may be more: one request tries or cancels 200 deliveries at most. */
+            more?: boolean;
             /** @description Why it was not done to (all of) them; a code of the errors. */
             code?: string;
             detail?: string;
@@ -1790,11 +1772,8 @@ export interface components {
         EventTypeDetail: {
             name: string;
             description?: string;
-            /**
-             * @description Do not begin to use it.
-             * @constant
-             */
-            deprecated?: true;
+            /** @description Do not begin to use it. */
+            deprecated?: boolean;
             /**
              * @description What is done with an event whose data does not match the schema. Left out where there is no schema.
              * @enum {string}
@@ -1835,21 +1814,15 @@ export interface components {
         EventType: {
             name: string;
             description?: string;
-            /**
-             * @description Do not begin to use it.
-             * @constant
-             */
-            deprecated?: true;
+            /** @description Do not begin to use it. */
+            deprecated?: boolean;
             /**
              * @description What is done with an event whose data does not match the schema. Left out where there is no schema.
              * @enum {string}
              */
             validate?: "off" | "warn" | "refuse";
-            /**
-             * @description A test event may be its example.
-             * @constant
-             */
-            hasExample?: true;
+            /** @description A test event may be its example. */
+            hasExample?: boolean;
         };
         EventTypeList: {
             data: components["schemas"]["EventType"][];
@@ -1987,14 +1960,14 @@ export interface components {
             oauth2?: {
                 tokenUrl: string;
                 clientId: string;
-                clientSecret: null;
+                /** @description Always null: it is not answered. */
+                clientSecret: string | null;
                 scope?: string;
                 audience?: string;
             };
             filter?: components["schemas"]["Filter"];
             transform?: string;
-            /** @constant */
-            ordered?: true;
+            ordered?: boolean;
             orderBy?: string | string[];
             /** @enum {string} */
             onFailed?: "skip" | "hold";
@@ -2183,11 +2156,8 @@ export interface components {
             /** Format: date-time */
             lastLoginAt?: string;
             totp: boolean;
-            /**
-             * @description Its stored record is damaged: remove it, and add it again
-             * @constant
-             */
-            damaged?: true;
+            /** @description Its stored record is damaged: remove it, and add it again */
+            damaged?: boolean;
         };
         AccountList: {
             data: components["schemas"]["Account"][];
@@ -2234,11 +2204,8 @@ export interface components {
         };
         UserReset: {
             password?: string;
-            /**
-             * @description Takes the second factor off.
-             * @constant
-             */
-            totp?: false;
+            /** @description Takes the second factor off. */
+            totp?: boolean;
             /**
              * @description `read`: every request that changes something is refused with 403.
              * @enum {string}
@@ -2253,6 +2220,7 @@ export interface components {
             data: components["schemas"]["RecoveryCodes"];
             meta: components["schemas"]["Meta"];
         };
+        Publications: components["schemas"]["Publication"] | components["schemas"]["Publication"][];
         /** @description At most 256 KiB. */
         Publication: {
             /**
@@ -3462,7 +3430,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Publication"] | components["schemas"]["Publication"][];
+                "application/json": components["schemas"]["Publications"];
                 "application/x-ndjson": string;
             };
         };

@@ -69,7 +69,7 @@ type Durability = "fsync" | "replicated" | "volatile";
 type Published<Data> = Promise<{ readonly data: Data; readonly durability: Durability | undefined }>;
 
 /** Every method rejects with RelayProblem, NoAnswer or ForeignAnswer. */
-export type Client = { readonly [Id in Exclude<keyof operations, "publishEvents">]: Method<Id> } & {
+export type Client = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> } & {
   /**
    * Publishes an event, or a list of them: all or none. Resolves when they are stored. As the request has an Idempotency-Key, it
    * is repeated after 503 and when no answer came. Give events ids of your own to be safe across restarts as well.

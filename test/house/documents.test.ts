@@ -45,6 +45,11 @@ async function examples(): Promise<readonly Example[]> {
 const RECEIVERS = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map((language) => `${language} verify`);
 /** Tables and statements of docs/sources.md: the tests of the PostgreSQL source are made of them. */
 const OUTBOX = ["outbox", "insert", "mark", "feed"].map((what) => `sql ${what}`);
+/** Of docs/clients.md: test/documents/clients-guide.test.ts runs them. */
+const CLIENTS = [
+  ...["ts", "python", "go"].map((language) => `${language} client`),
+  ...["python", "go", "java"].flatMap((language) => [`sh ${language} install`, `sh ${language} generate`]),
+];
 const all = await examples();
 const of = (info: string): readonly Example[] => all.filter((one) => one.info === info);
 const place = ({ file, line }: Example): string => `${file}:${line}`;
@@ -178,6 +183,7 @@ describe("examples", () => {
       "ts storage",
       "ts law",
       ...OUTBOX,
+      ...CLIENTS,
       ...RECEIVERS,
     ];
     const odd = all.filter(({ info }) => !known.includes(info)).map((one) => `${place(one)}: ${one.info}`);

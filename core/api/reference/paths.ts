@@ -189,7 +189,10 @@ function envelopeName({ properties = {} }: Json): string | undefined {
   return typeof $ref === "string" ? `${$ref.slice(COMPONENTS.length)}${data.$ref ? "Envelope" : "List"}` : undefined;
 }
 
-/** Leaves out what tells nothing: the pattern of a format, the range of safe integers. */
+/**
+ * Leaves out what tells nothing: the pattern of a format, the range of safe integers. `true` alone is said by what it is not:
+ * generators of code take a constant for a text.
+ */
 function tidied(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => tidied(one, names));
   if (typeof value !== "object" || value === null) return value;
@@ -201,11 +204,10 @@ function tidied(value: unknown, names: ReadonlyMap<string, string>): unknown {
       !(name === "maximum" && one === Number.MAX_SAFE_INTEGER),
   );
   return Object.fromEntries(
-    entries.map(([name, one]) => [
-      name,
-      name === "$ref" && typeof one === "string" && one.startsWith(DEFINITIONS)
-        ? COMPONENTS + (names.get(one.slice(DEFINITIONS.length)) ?? "")
-        : tidied(one, names),
-    ]),
+    entries.map(([name, one]) => {
+      if (name === "const" && typeof one === "boolean") return ["not", { enum: [!one] }];
+      const leads = name === "$ref" && typeof one === "string" && one.startsWith(DEFINITIONS);
+      return [name, leads ? COMPONENTS + (names.get(one.slice(DEFINITIONS.length)) ?? "") : tidied(one, names)];
+    }),
   );
 }

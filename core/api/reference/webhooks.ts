@@ -79,7 +79,7 @@ export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): 
       summary: "An event, sent to the URL of each subscription that lists its name",
       description:
         "Check one of the two signatures over the raw body before you parse it, and compare in constant time. An answer that is no 2xx is tried again, up to 5 times in all; then the delivery is `failed` and can be replayed. A subscription with a transform gets the body that its transform makes instead.",
-      tags: ["Deliveries"],
+      tags: ["Webhooks"],
       security: [],
       parameters: parameters("header", allHeaders(repeated), schemas),
       requestBody: {
@@ -105,7 +105,9 @@ export const callback = (schemas: SchemaCollection): Json => ({
   event: {
     "{$request.body#/url}": {
       post: {
+        operationId: "deliverEvent",
         summary: "A delivery: see the webhook `event`",
+        tags: ["Webhooks"],
         security: [],
         requestBody: { required: true, content: contentOf([{ schema: deliveredEvent }], "output", schemas) },
         responses: {

@@ -41,8 +41,9 @@ export const path = z
         items: named,
         minItems: 1,
         maxItems: names,
-        prefixItems: [{ enum: ["data", "type"] }],
-        not: { prefixItems: [{ const: "type" }], minItems: 2 },
+        ...documented({
+          anyOf: [{ prefixItems: [{ const: "data" }] }, { prefixItems: [{ const: "type" }], maxItems: 1 }],
+        }),
       },
     ],
     examples: ["data.amount", ["data", "amount.net"]],

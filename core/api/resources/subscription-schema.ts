@@ -241,7 +241,7 @@ const shown = {
     .strictObject({
       tokenUrl: z.string(),
       clientId: z.string(),
-      clientSecret: z.null(),
+      clientSecret: note(z.string().nullable(), "Always null: it is not answered."),
       scope: z.string().optional(),
       audience: z.string().optional(),
     })

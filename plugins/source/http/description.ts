@@ -84,7 +84,7 @@ export const publishing: RouteDescription = {
   }),
   body: [
     {
-      schema: z.union([event, z.array(event).min(1).max(MAX_BATCH_EVENTS)]),
+      schema: z.union([event, z.array(event).min(1).max(MAX_BATCH_EVENTS)]).meta({ id: "Publications" }),
       examples: { one: example, list: [example, second] },
     },
     {
