@@ -36,6 +36,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   audit: () => import("./commands/audit.ts"),
   secrets: () => import("./commands/secrets.ts"),
   build: () => import("./commands/build.ts"),
+  mcp: () => import("./mcp/command.ts"),
 };
 
 /** Runs one command line and resolves to the exit code. Never rejects. */

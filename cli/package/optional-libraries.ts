@@ -8,7 +8,7 @@ import type { Plugin } from "rolldown";
 import { packageAsset } from "../../core/lib/package-asset.ts";
 import { SUFFIX } from "./pieces.ts";
 
-/** Plug-ins that work only where a config names them; several of them connect by `plugins/brokers`. */
+/** Plug-ins that work only where a config names them; several of them connect by `plugins/brokers`. So does `relay mcp`. */
 const EXPORT = /export \{ (?:from|to)[A-Z]\w* \} from "\.\.\/(plugins\/[\w/-]+)\.[jt]s";/g;
 const PREFIX = "\0library:";
 
@@ -30,7 +30,7 @@ export async function optionalLibraries(root: string): Promise<OptionalLibraries
       async handler(id, importer, { kind }) {
         if (kind !== "dynamic-import" || importer === undefined || /^(?:[./]|node:)/.test(id)) return undefined;
         const file = relative(root, importer).replaceAll(sep, "/");
-        if (!files.has(file) && !file.startsWith("plugins/brokers/")) return undefined;
+        if (!files.has(file) && !/^(?:plugins\/brokers|cli\/mcp)\//.test(file)) return undefined;
         // `missing` puts a module in the place of one that is not installed.
         const library = await this.resolve(id, importer, { kind, skipSelf: true });
         if (library === null || library.external || library.id.startsWith("\0")) return undefined;

@@ -3,7 +3,7 @@ import { isLoopbackHost } from "../../core/lib/loopback.ts";
 import { isIP } from "node:net";
 import { readEnvironment } from "../../config/environment.ts";
 import { ConfigError } from "../../config/problems.ts";
-import { Http } from "../../core/client/http.ts";
+import { type ClientOptions, Http } from "../../core/client/http.ts";
 import { NoAnswer, RelayProblem } from "../../core/client/problem.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { Plan } from "../../core/ports/plan.ts";
@@ -29,8 +29,8 @@ export interface ApiAnswer {
 
 type StreamType = "text/event-stream" | "application/x-ndjson";
 
-/** The token that a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
-export type Right = "manage" | "stepped-up" | "publish";
+/** The token that a command needs: one for the management API, which may only read or has a fresh second factor, or one that may publish. */
+export type Right = "read" | "manage" | "stepped-up" | "publish";
 
 /** True when the command line or the environment names a relay, which is then asked even where its storage lies here. */
 export function namesRelay(given: Given, { env }: CliEnvironment): boolean {
@@ -38,8 +38,17 @@ export function namesRelay(given: Given, { env }: CliEnvironment): boolean {
   return [given.text("url"), given.text("token"), settings.url, settings.token].some((one) => one !== undefined);
 }
 
+/** The first request takes the token that was signed to see that it can be, unless it comes later than this, ms. */
+const FRESH_MS = 30_000;
+
 /** Finds the relay's address and a token; sends nothing yet. @throws ExitError, ConfigError */
-export async function openApi(given: Given, io: CliEnvironment, right: Right = "manage"): Promise<Api> {
+export async function openApi(given: Given, io: CliEnvironment, right?: Right): Promise<Api> {
+  const options = await connection(given, io, right);
+  return new Api(options.url, new Http(options));
+}
+
+/** The same for a client. @throws ExitError, ConfigError */
+export async function connection(given: Given, io: CliEnvironment, right: Right = "manage"): Promise<ClientOptions> {
   const { settings, problems } = readEnvironment(io.env);
   if (problems.length > 0) throw new ConfigError(problems);
   let plan: Plan | undefined;
@@ -49,6 +58,7 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
   const named = given.text("token") ?? (right === "publish" ? settings.publishToken : settings.token);
   // A token that is signed here lives for a minute, so each try has its own.
   const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, io));
+  const signedAt = io.clock.now();
   let token: string | undefined = await sign();
   if (!/^[\x21-\x7e]+$/.test(token)) throw usage("the token must be visible ASCII text without spaces");
   if (base.startsWith("http:") && !isLoopbackHost(new URL(base).hostname))
@@ -56,29 +66,26 @@ export async function openApi(given: Given, io: CliEnvironment, right: Right = "
   const next = async (): Promise<string> => {
     const first = token;
     token = undefined;
-    return first ?? (await sign());
+    return first !== undefined && io.clock.now() - signedAt < FRESH_MS ? first : await sign();
   };
   // A relay that is named may have another config than this folder's, or none: then Node's own trust is all there is.
   const trusted = (its: Plan) => trustOf(its, where === undefined);
   const trust = base.startsWith("https:") ? await loaded().then(trusted, () => undefined) : undefined;
   const asked = trust && (await fetchWith(trust));
-  return new Api(
-    base,
-    new Http({
-      url: base,
-      token: next,
-      fetch: asked,
-      parse: parseExact,
-      // It says how long it waits.
-      jitter: 0,
-      ...(given.flag("no-wait") && { retries: 0 }),
-      sleep: (ms, signal) => (signal ? io.clock.sleep(io.clock.now() + ms, signal) : waitFor(io.clock, ms)),
-      onWait(error, ms) {
-        const title = printable((error as RelayProblem).title);
-        io.say(`relay: ${title}; trying again in ${ms / 1_000} s (--no-wait gives up at once)`);
-      },
-    }),
-  );
+  return {
+    url: base,
+    token: next,
+    fetch: asked,
+    parse: parseExact,
+    // It says how long it waits.
+    jitter: 0,
+    ...(given.flag("no-wait") && { retries: 0 }),
+    sleep: (ms, signal) => (signal ? io.clock.sleep(io.clock.now() + ms, signal) : waitFor(io.clock, ms)),
+    onWait(error, ms) {
+      const title = printable((error as RelayProblem).title);
+      io.say(`relay: ${title}; trying again in ${ms / 1_000} s (--no-wait gives up at once)`);
+    },
+  };
 }
 
 /** Where a relay with this plan listens, seen from this machine. */
@@ -102,7 +109,11 @@ async function localToken(plan: Plan, right: Right, io: CliEnvironment): Promise
   const local = await import("./local-relay.ts");
   return right === "publish"
     ? local.publishToken(plan)
-    : local.signToken(plan, io, { mfa: right === "stepped-up", ttlSeconds: 60 });
+    : local.signToken(plan, io, {
+        mfa: right === "stepped-up",
+        access: right === "read" ? "read" : "manage",
+        ttlSeconds: 60,
+      });
 }
 
 /**
@@ -132,9 +143,9 @@ export class Api {
 
   readonly #told = (error: unknown): never => {
     if (error instanceof RelayProblem) throw new RefusedError(error);
+    if (error instanceof ExitError) throw error;
     if (!(error instanceof NoAnswer))
       throw new ExitError(EX_UNAVAILABLE, String((error as Error).message), { cause: error });
-    if (error.cause instanceof ExitError) throw error.cause;
     const { cause } = error;
     throw new ExitError(EX_UNAVAILABLE, `no answer from ${this.base}: ${whyNoAnswer(cause)}`, { cause });
   };

@@ -1,4 +1,5 @@
 /** Sends the requests of the client: follows no redirect, waits when asked to come back later, reads no answer without end. */
+import { setTimeout } from "node:timers/promises";
 import type { FetchResponse } from "ofetch";
 import { ForeignAnswer, NoAnswer, RelayProblem } from "./problem.ts";
 
@@ -30,14 +31,12 @@ export interface ClientOptions {
   readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-export interface Asked {
+interface Asked {
   /** The body, as it is sent. */
   readonly text?: string | undefined;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** True: doing it twice does it once. */
-  readonly repeatable?: boolean;
-  /** True: the publish token is sent. */
+  /** True: the publish token is sent; doing it twice does it once. */
   readonly publishes?: boolean;
 }
 
@@ -48,21 +47,18 @@ export interface Answer {
   readonly body: unknown;
 }
 
-interface Meta {
-  readonly nextCursor?: string;
-  readonly searchedTo?: string;
-  readonly warnings?: readonly string[];
-}
-
-export interface Enveloped extends Omit<Answer, "body"> {
+interface Enveloped extends Omit<Answer, "body"> {
   /** Undefined of a 204. */
   readonly data: unknown;
-  readonly meta: Meta;
+  readonly meta: { readonly nextCursor?: string; readonly searchedTo?: string; readonly warnings?: readonly string[] };
 }
 
-/** More than any answer of a relay, bytes. */
+/** More than any answer of a relay, characters. */
 const LONGEST = 64 * 1_048_576;
 const FIRST_PAUSE_MS = 500;
+
+type Sleep = NonNullable<ClientOptions["sleep"]>;
+const byTimer: Sleep = (ms, signal) => setTimeout(ms, undefined, { signal });
 
 /** Every method rejects with RelayProblem, NoAnswer, ForeignAnswer, or with the reason of the caller's signal. */
 export class Http {
@@ -76,48 +72,51 @@ export class Http {
 
   /** @param path with its query */
   ask(method: string, path: string, asked: Asked = {}): Promise<Answer> {
-    return this.#tried(asked, async (signal) => {
-      const { status, headers, body } = await this.#send(method, path, "application/json", asked, signal);
-      if (status === 204) return { status, headers, body: undefined };
-      const text = await this.#textOf(body);
-      try {
-        return { status, headers, body: this.#parse(text) };
-      } catch {
-        throw this.#foreign();
-      }
+    return this.#tried(asked, async (how) => {
+      const answer = await this.#send(method, path, "application/json", how);
+      const { status, headers } = answer;
+      const body = status === 204 ? undefined : ((await this.#read(answer)) ?? this.#foreign());
+      return { status, headers, body };
     });
   }
 
   /** The same of an answer with an envelope. @throws ForeignAnswer for one without */
   async data(method: string, path: string, asked?: Asked): Promise<Enveloped> {
     const { status, headers, body } = await this.ask(method, path, asked);
-    const { data, meta = {} } = (body ?? {}) as Pick<Enveloped, "data"> & { readonly meta?: Meta };
-    if (data === undefined && status !== 204) throw this.#foreign();
+    const { data, meta = {} } = (body ?? {}) as Partial<Enveloped>;
+    if (data === undefined && status !== 204) this.#foreign();
     return { status, headers, data, meta };
   }
 
   /** Resolves to the body of an answer that may have no end. */
   follow(path: string, type: string, asked: Asked = {}): Promise<ReadableStream<Uint8Array>> {
-    return this.#tried(asked, async (signal) => {
-      const { status, body, headers } = await this.#send("GET", path, `${type}, */*`, asked, signal);
-      if (status === 200 && body !== undefined && headers.get("content-type")?.startsWith(type) === true) return body;
+    return this.#tried(asked, async (how) => {
+      const { status, body, headers } = await this.#send("GET", path, `${type}, */*`, how);
+      if (status === 200 && body && headers.get("content-type")?.startsWith(type) === true) return body;
       await body?.cancel();
-      throw this.#foreign();
+      return this.#foreign();
     });
   }
 
   /** Tries until there is an answer that is not to be waited for, each time within its time. */
-  async #tried<T>({ signal, repeatable = false }: Asked, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { retries = 10, onWait, sleep = byTimer } = this.#options;
+  async #tried<T>(asked: Asked, work: (how: Sent) => Promise<T>): Promise<T> {
+    const { retries = 10, onWait, sleep = byTimer, timeoutMs = 45_000, ...options } = this.#options;
+    const { signal, publishes = false } = asked;
+    const given = publishes ? options.publishToken : options.token;
     for (let tries = 0; ; tries++) {
+      const token = typeof given === "function" ? await given() : given;
       try {
-        return await this.#inTime(signal, work);
-      } catch (error) {
+        const ended = (late: AbortSignal): AbortSignal => (signal ? AbortSignal.any([signal, late]) : late);
+        return await inTime(timeoutMs, sleep, (late) => work({ ...asked, token, signal: ended(late) }));
+      } catch (cause) {
         signal?.throwIfAborted();
-        const ms = tries < retries ? this.#pauseOf(error, tries, repeatable) : undefined;
-        if (ms === undefined) throw error;
-        onWait?.(error as RelayProblem | NoAnswer, ms);
-        await sleep(ms, signal);
+        const told = cause instanceof RelayProblem || cause instanceof ForeignAnswer;
+        const why = `no answer from ${this.#base}: ${(cause as Error).message}`;
+        const error = told ? cause : new NoAnswer(why, { cause });
+        const ms = tries < retries ? this.#pauseOf(error, tries, publishes) : undefined;
+        if (ms === undefined || error instanceof ForeignAnswer) throw error;
+        onWait?.(error, ms);
+        await sleep(ms, signal).catch(() => signal?.throwIfAborted());
       }
     }
   }
@@ -126,93 +125,58 @@ export class Http {
   #pauseOf(error: unknown, tries: number, repeatable: boolean): number | undefined {
     const { longestWaitS = 60, jitter = 0.2 } = this.#options;
     const later = (ms: number): number => Math.ceil(ms * (1 + jitter * Math.random()));
-    if (error instanceof NoAnswer)
-      return repeatable ? later(Math.min(FIRST_PAUSE_MS * 2 ** tries, longestWaitS * 1_000)) : undefined;
+    if (error instanceof NoAnswer && repeatable)
+      return later(Math.min(FIRST_PAUSE_MS * 2 ** tries, longestWaitS * 1_000));
     if (!(error instanceof RelayProblem)) return undefined;
-    const { status, retryAfter } = error;
+    const { status, retryAfter = Number.POSITIVE_INFINITY } = error;
     const isLater = status === 429 || (repeatable && status === 503);
-    return isLater && retryAfter !== undefined && retryAfter <= longestWaitS ? later(retryAfter * 1_000) : undefined;
-  }
-
-  async #inTime<T>(given: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { timeoutMs = 45_000, sleep = byTimer } = this.#options;
-    try {
-      return await inTime(timeoutMs, sleep, (late) => work(given ? AbortSignal.any([given, late]) : late));
-    } catch (error) {
-      if (error instanceof RelayProblem || error instanceof ForeignAnswer) throw error;
-      throw new NoAnswer(`no answer from ${this.#base}: ${error instanceof Error ? error.message : ""}`, {
-        cause: error,
-      });
-    }
+    return isLater && retryAfter <= longestWaitS ? later(retryAfter * 1_000) : undefined;
   }
 
   /** @throws RelayProblem, and what the network throws */
-  async #send(method: string, path: string, accept: string, asked: Asked, signal: AbortSignal): Promise<Streamed> {
-    const { text, headers = {}, publishes = false } = asked;
-    const { token, publishToken, fetch: own } = this.#options;
-    const credential = publishes ? publishToken : token;
-    const bearer = typeof credential === "function" ? await credential() : credential;
+  async #send(method: string, path: string, accept: string, how: Sent): Promise<Streamed> {
+    const { text, headers = {}, token, signal } = how;
     const { createFetch, ofetch } = await import("ofetch");
-    const answer: FetchResponse<ReadableStream<Uint8Array>> = await (own ? createFetch({ fetch: own }) : ofetch).raw(
-      this.#base + path,
-      {
-        method,
-        headers: Object.entries({
-          accept,
-          authorization: bearer && `Bearer ${bearer}`,
-          "content-type": text === undefined ? undefined : "application/json",
-          ...headers,
-        }).filter((pair): pair is [string, string] => pair[1] !== undefined),
-        body: text,
-        signal,
-        responseType: "stream",
-        ignoreResponseError: true,
-        redirect: "error",
-        retry: 0,
-      },
-    );
-    const { status, headers: got } = answer;
-    const body = answer.body ?? undefined;
-    if (answer.ok) return { status, headers: got, body };
-    throw new RelayProblem(status, this.#parsed(await this.#textOf(body)), got.get("retry-after"));
+    const { fetch: own } = this.#options;
+    const type = text === undefined ? undefined : "application/json";
+    const all = { accept, "content-type": type, authorization: token && `Bearer ${token}`, ...headers };
+    const answer: Streamed = await (own ? createFetch({ fetch: own }) : ofetch).raw(this.#base + path, {
+      method,
+      headers: Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined),
+      body: text,
+      signal,
+      responseType: "stream",
+      ignoreResponseError: true,
+      redirect: "error",
+      retry: 0,
+    });
+    if (answer.ok) return answer;
+    throw new RelayProblem(answer.status, await this.#read(answer), answer.headers.get("retry-after"));
   }
 
-  async #textOf(body: AsyncIterable<Uint8Array> | undefined): Promise<string> {
+  /** Returns the JSON of an answer; undefined where it has none. */
+  async #read({ body }: Streamed): Promise<unknown> {
     const decoder = new TextDecoder();
     let text = "";
-    let length = 0;
     for await (const part of body ?? []) {
-      length += part.length;
-      if (length > LONGEST) throw new ForeignAnswer(`${this.#base} answers more than a relay does`);
       text += decoder.decode(part, { stream: true });
+      if (text.length > LONGEST) throw new ForeignAnswer(`${this.#base} answers more than a relay does`);
     }
-    return text + decoder.decode();
-  }
-
-  #parse(text: string): unknown {
-    return (this.#options.parse ?? JSON.parse)(text);
-  }
-
-  #parsed(text: string): unknown {
     try {
-      return this.#parse(text);
+      return (this.#options.parse ?? JSON.parse)(text + decoder.decode());
     } catch {
       return undefined;
     }
   }
 
-  #foreign(): ForeignAnswer {
-    return new ForeignAnswer(`${this.#base} answers, but it is no relay`);
+  #foreign(): never {
+    throw new ForeignAnswer(`${this.#base} answers, but it is no relay`);
   }
 }
 
-interface Streamed {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: ReadableStream<Uint8Array> | undefined;
-}
-
-type Sleep = NonNullable<ClientOptions["sleep"]>;
+/** One try. */
+type Sent = Asked & { readonly token: string | undefined };
+type Streamed = FetchResponse<ReadableStream<Uint8Array>>;
 
 /**
  * Runs `work` with a signal that aborts `ms` milliseconds later. Once `work` has ended, the signal aborts no more.
@@ -232,19 +196,4 @@ export async function inTime<T>(ms: number, sleep: Sleep, work: (signal: AbortSi
     over.abort();
     await wait;
   }
-}
-
-function byTimer(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(signal?.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    if (signal?.aborted === true) stop();
-    else signal?.addEventListener("abort", stop, { once: true });
-  });
 }

@@ -55,8 +55,6 @@ type Method<Id extends keyof operations> = (
   ...asked: Record<never, never> extends Asked<operations[Id]> ? [Asked<operations[Id]>?] : [Asked<operations[Id]>]
 ) => Result<Id>;
 
-type Accepted = Schemas["Accepted"];
-type Publication = Schemas["Publication"];
 interface PublishOptions {
   /** Names the request: sent again, it is answered as the first time. @default a new one for each call */
   readonly idempotencyKey?: string;
@@ -64,9 +62,8 @@ interface PublishOptions {
   readonly traceparent?: string;
   readonly signal?: AbortSignal;
 }
-/** What a 202 is worth: see `Relay-Durability`. */
-type Durability = "fsync" | "replicated" | "volatile";
-type Published<Data> = Promise<{ readonly data: Data; readonly durability: Durability | undefined }>;
+/** With what a 202 is worth: see `Relay-Durability`. */
+type Published<Data> = Promise<{ readonly data: Data; readonly durability?: "fsync" | "replicated" | "volatile" }>;
 
 /** Every method rejects with RelayProblem, NoAnswer or ForeignAnswer. */
 export type Client = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> } & {
@@ -75,9 +72,12 @@ export type Client = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> } & 
    * is repeated after 503 and when no answer came. Give events ids of your own to be safe across restarts as well.
    * @param events a text is sent as it is, byte for byte
    */
-  publish(event: Publication, options?: PublishOptions): Published<Accepted>;
-  publish(events: readonly Publication[], options?: PublishOptions): Published<readonly Accepted[]>;
-  publish(text: string, options?: PublishOptions): Published<Accepted | readonly Accepted[]>;
+  publish(event: Schemas["Publication"], options?: PublishOptions): Published<Schemas["Accepted"]>;
+  publish(
+    events: readonly Schemas["Publication"][],
+    options?: PublishOptions,
+  ): Published<readonly Schemas["Accepted"][]>;
+  publish(text: string, options?: PublishOptions): Published<Schemas["Accepted"] | readonly Schemas["Accepted"][]>;
   /** Asks for any other path, such as a plug-in's, with the access token. @param path with its query */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
 };
@@ -96,10 +96,7 @@ export function createClient(options: ClientOptions): Client {
 }
 
 type Input = Readonly<Record<string, unknown>> & { readonly body?: unknown; readonly signal?: AbortSignal };
-interface Page {
-  readonly data: readonly unknown[];
-  readonly meta: { readonly nextCursor?: string };
-}
+type Page = { readonly data: readonly unknown[]; readonly meta: { readonly nextCursor?: string } };
 
 const textOf = (body: unknown): string | undefined => (body === undefined ? undefined : JSON.stringify(body));
 
@@ -142,7 +139,6 @@ async function publish(http: Http, events: unknown, options: PublishOptions = {}
   const { data, headers } = await http.data("POST", "/events", {
     text: typeof events === "string" ? events : textOf(events),
     headers: { "idempotency-key": idempotencyKey, traceparent },
-    repeatable: true,
     publishes: true,
     signal,
   });

@@ -25,18 +25,18 @@ export class RelayProblem extends Error {
 
   /** @param body of the answer, whatever it is */
   constructor(status: number, body: unknown, retryAfter: string | null) {
-    const { title, detail, code, errors, instance } = mapOf(body);
-    const head = textOf(title) ?? "the relay refused";
-    const named = `${status}${textOf(code) === undefined ? "" : ` ${textOf(code)}`}`;
-    super(`${head} (${named})${textOf(detail) === undefined ? "" : `: ${textOf(detail)}`}`);
+    const { title = "the relay refused", detail, code, instance } = textsOf(body);
+    super(`${title} (${status}${code === undefined ? "" : ` ${code}`})${detail === undefined ? "" : `: ${detail}`}`);
     this.name = "RelayProblem";
     this.status = status;
-    this.code = textOf(code);
-    this.title = head;
-    this.detail = textOf(detail);
-    this.errors = (Array.isArray(errors) ? errors : []).map(fieldOf);
-    this.retryAfter = retryAfter !== null && /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined;
-    this.instance = textOf(instance);
+    this.code = code;
+    this.title = title;
+    this.detail = detail;
+    this.instance = instance;
+    const { errors } = Object(body) as { readonly errors?: unknown };
+    const fields = (Array.isArray(errors) ? errors : []).map(textsOf);
+    this.errors = fields.map(({ path = "", message = "", ...more }) => ({ path, message, ...more }));
+    this.retryAfter = /^\d{1,9}$/.test(retryAfter ?? "") ? Number(retryAfter) : undefined;
   }
 }
 
@@ -50,15 +50,6 @@ export class ForeignAnswer extends Error {
   override readonly name = "ForeignAnswer";
 }
 
-const mapOf = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null ? { ...value } : {};
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-
-function fieldOf(value: unknown): FieldProblem {
-  const { path, message, reason } = mapOf(value);
-  return {
-    path: textOf(path) ?? "",
-    message: textOf(message) ?? "",
-    ...(textOf(reason) && { reason: textOf(reason) }),
-  };
-}
+/** Returns the fields that are text. */
+const textsOf = (value: unknown): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(Object.entries(Object(value) as object).filter(([, one]) => typeof one === "string"));

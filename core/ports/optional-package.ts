@@ -10,7 +10,7 @@ const EX_CONFIG = 78;
 /**
  * Returns a problem of the config when one of the packages is not installed, or not part of this executable; reads no code
  * of them.
- * @param factory for people: `fromNats`
+ * @param factory for people: `fromNats`; words stand as they are
  */
 export function packageProblems(factory: string, packages: readonly string[]): readonly FieldError[] {
   return packages.every(isThere) ? [] : [{ path: "", message: advice(factory, packages) }];
@@ -36,7 +36,7 @@ export async function loadPackages<T>(
 
 /** Says which command installs what is missing. What an executable has inside was there when it was built. */
 const advice = (factory: string, packages: readonly string[]): string =>
-  `${factory}() needs a package: npm install ${packages.join(" ")}${isSea() ? ", then build the executable anew" : ""}`;
+  `${factory.includes(" ") ? factory : `${factory}()`} needs a package: npm install ${packages.join(" ")}${isSea() ? ", then build the executable anew" : ""}`;
 
 function isThere(name: string): boolean {
   if (isSea()) return getAssetKeys().includes(packageAsset(name));

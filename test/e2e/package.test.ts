@@ -1,8 +1,10 @@
 // `npm pack`: what comes out is unpacked into a folder as an install would, with what it declares beside it and nothing else.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -60,6 +62,12 @@ beforeAll(async () => {
   await writeFile(join(user, "package.json"), '{ "type": "module" }\n');
 }, 240_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The example of docs/clients.md, as its readers copy it. */
+async function clientExample(): Promise<string> {
+  const page = await readFile(join(own, "docs/clients.md"), "utf8");
+  return /^```ts client\n([^]*?)^```$/m.exec(page)?.[1] ?? expect.unreachable("the page has no example");
+}
 
 const command = (): string => join(own, manifest.bin["relaybox"] as string);
 
@@ -133,14 +141,29 @@ export default defineRelay({ server: { port }, storage: sqlite(), log: { level: 
       await got.arrayBuffer();
       expect(got.status, path).toBe(200);
     }
+    await clientRuns(url as string);
     child.kill("SIGTERM");
     expect(await ended).toEqual([0, null]);
   });
 
+  /** The example of docs/clients.md as JavaScript, on the oldest Node that is here. */
+  async function clientRuns(url: string): Promise<void> {
+    await writeFile(join(user, "client.mjs"), stripTypeScriptTypes(await clientExample()));
+    const mint = await run(process.execPath, [command(), "token", "--mfa"], { cwd: user });
+    const publishToken = await readFile(join(user, "data/keys/publish-token"), "utf8");
+    const tokens = { RELAY_TOKEN: mint.stdout.trim(), RELAY_PUBLISH_TOKEN: publishToken.trim() };
+    const env = { PATH: process.env["PATH"] ?? "", RELAY_URL: url, ...tokens };
+    for (const node of ["/usr/bin/node", "/usr/local/bin/node", process.execPath].filter((one) => existsSync(one))) {
+      const { stdout } = await run(node, ["client.mjs"], { cwd: user, env });
+      expect(stdout, node).toMatch(/^created sub_\w+\n(?:replayed .*\n)*rotated sub_\w+\n$/);
+    }
+  }
+
   it("has types that resolve and hold, without leniency", async () => {
     await writeFile(
       join(user, "use.ts"),
-      `import { defineRelay, type Plugin, type RelayConfig, sqlite, type Transport } from "relaybox";
+      `${await clientExample()}
+import { defineRelay, type Plugin, type RelayConfig, sqlite, type Transport } from "relaybox";
 import { verifyHex, verifyStandard } from "relaybox/verify";
 import { describeStorage, describeTransport, type StorageHarness } from "relaybox/conformance";
 export const config: RelayConfig = defineRelay({ storage: sqlite({ dir: "./data" }) });

@@ -119,6 +119,10 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   },
   "core/limits/planted.ts": { refused: ["../publish/accept.ts", "../api/app.ts"], passed: ["../model/windows.ts"] },
   "core/guard/planted.ts": { refused: ["../signing/sign.ts", "undici"], passed: ["../model/errors.ts", "node:dns"] },
+  "core/client/planted.ts": {
+    refused: ["../lib/json.ts", "../model/problem.ts", "../api/http/call.ts", "undici", "node:timers"],
+    passed: ["./http.ts", "ofetch"],
+  },
   "core/api/planted.ts": {
     refused: [
       "../runtime/compose.ts",
