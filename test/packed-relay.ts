@@ -15,7 +15,7 @@ const out = join(all, String(process.pid));
 
 /** The command, what a config file imports, and what runs in a thread or a process of its own. */
 const ENTRIES = [
-  ...["cli/program", "config/index", "core/signing/verify", "test/conformance/index"],
+  ...["cli/program", "config/index", "core/client/index", "core/signing/verify", "test/conformance/index"],
   ...["cli/support/transform-entry", "cli/support/transform-processes", "plugins/storage/sqlite/worker"],
 ];
 /** These look beside themselves for an entry. All others look for files of the checkout. */
