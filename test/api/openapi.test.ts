@@ -61,6 +61,54 @@ describe("the document", () => {
       expect(document.components.schemas).toHaveProperty(ref.replace("#/components/schemas/", ""));
   });
 
+  it("names operations as people would, and each envelope and item", () => {
+    const mechanical = /^(?:get|post|put|patch|delete)(?:V1|LimitsCheckPath)/;
+    const operations = Object.values(document.paths)
+      .flatMap((item) => Object.values(item) as (Described & { readonly operationId: string })[])
+      .filter(({ operationId }) => !mechanical.test(operationId));
+    const unnamed = operations.flatMap(({ operationId, responses }) =>
+      Object.entries(responses).flatMap(([status, { content = {} }]) => {
+        const schema = content["application/json"]?.schema;
+        return schema === undefined || "$ref" in schema ? [] : [`${operationId} ${status}`];
+      }),
+    );
+    expect(unnamed).toEqual([]);
+    for (const { operationId } of operations) {
+      expect(operationId).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
+      expect(operationId).not.toMatch(/KeyId|EventId|SubscriptionId|^(?:post|patch)/);
+    }
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      const { data } = (schema["properties"] ?? {}) as Record<string, Record<string, unknown>>;
+      if (name.endsWith("List"))
+        expect(data, name).toMatchObject({ type: "array", items: { $ref: expect.any(String) } });
+      if (name.endsWith("Envelope") && name !== "AcceptedEnvelope") expect(data, name).toHaveProperty("$ref");
+    }
+  });
+
+  it("has no schema that generators of code refuse or take for something else", () => {
+    const holding = new Set(["items", "not", "contains", "propertyNames", "const"]);
+    const odd: string[] = [];
+    const walk = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return;
+      for (const [name, one] of Object.entries(value)) {
+        if (name === "example" || name === "examples") continue;
+        const named = /\/(?:properties|\$defs|allOf|anyOf|oneOf|prefixItems)$/.test(path);
+        if (typeof one === "boolean" && (holding.has(name) || named)) odd.push(`${path}/${name}`);
+        walk(one, `${path}/${name}`);
+      }
+    };
+    const schema = { type: "object", properties: { any: true, none: false, items: { items: false } }, allOf: [true] };
+    const types = { "a:b": { schema, validate: "off" }, "a.b": { example: 1, validate: "off" } } as const;
+    const typed = openApiDocument({ operations: api.operations, routes: api.routes, version: "1", types: () => types });
+    walk(typed, "");
+    expect(odd).toEqual([]);
+    const webhooks = Object.values(typed["webhooks"] as Record<string, { post: { operationId: string } }>);
+    const ids = webhooks.map(({ post }) => post.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toContain("receiveAB2");
+    for (const id of ids) expect(id).toMatch(/^receive[A-Za-z0-9]+$/);
+  });
+
   it("speaks of no error that is not in the table", () => {
     for (const [, code] of JSON.stringify(document).matchAll(/`([A-Z_]+)`/g))
       expect(PROBLEMS).toHaveProperty(code ?? "");

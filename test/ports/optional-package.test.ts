@@ -22,6 +22,12 @@ describe("a plug-in whose package is not installed", () => {
     await expect(loading).rejects.toMatchObject({ exitCode: 78 } satisfies Partial<StartError>);
   });
 
+  it("is asked for by a command in its own words", async () => {
+    await expect(loadPackages("relay mcp", [ABSENT], () => import(ABSENT))).rejects.toThrow(
+      `relay mcp needs a package: npm install ${ABSENT}`,
+    );
+  });
+
   it("is told from one that fails while it is loaded", async () => {
     const broken = (): Promise<never> => Promise.reject(new Error("broken"));
     await expect(loadPackages("fromNowhere", [ABSENT], broken)).rejects.toThrow("broken");
