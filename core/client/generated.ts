@@ -1853,7 +1853,7 @@ export interface components {
         PortalLink: {
             /** @description Names the link in the audit trail, where its holder is `portal:` and this id. */
             id: string;
-            /** @description Holds the token behind `#`. Everybody who has the link may use it until it expires. */
+            /** @description Holds the token behind `#`. Everybody who has the link may use it until it expires. Without `portal.url` it is relative to the address of the relay, unless that was asked by its own address. */
             url: string;
             /** Format: date-time */
             expiresAt: string;
