@@ -6,7 +6,7 @@ import { loadPackages } from "../../core/ports/optional-package.ts";
 import { connection } from "../support/client.ts";
 import { API_OPTIONS, type Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { type Allowed, type Tool, toolsFor } from "./tools.ts";
+import { type Allowed, type Tool, toolsFor } from "./toolbox.ts";
 
 /** An assistant would rather be told to come back later than wait, seconds. */
 const LONGEST_WAIT_S = 10;

@@ -1,6 +1,8 @@
 // Generated from /openapi.json by test/client/generated.test.ts (RELAY_RECORD=write); not to be changed by hand.
 /** The method and the path of each operation, and the type of what it streams. */
 export const OPERATIONS = {
+  acknowledgeAttention: "POST /api-keys/{keyId}/attention/acknowledge",
+  acknowledgeRelayAttention: "POST /relay/attention/acknowledge",
   attemptDelivery: "POST /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempt",
   beginTotp: "POST /auth/totp",
   beginTotpOfUser: "POST /auth/users/{username}/totp",
@@ -23,11 +25,13 @@ export const OPERATIONS = {
   getSubscription: "GET /api-keys/{keyId}/webhooks/{subscriptionId}",
   listApiKeys: "GET /api-keys",
   listAttempts: "GET /api-keys/{keyId}/attempts",
+  listAttention: "GET /api-keys/{keyId}/attention",
   listAuditLines: "GET /api-keys/{keyId}/audit",
   listDeliveries: "GET /api-keys/{keyId}/webhooks/{subscriptionId}/deliveries",
   listDeliveryAttempts: "GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts",
   listEventTypes: "GET /event-types",
   listEvents: "GET /api-keys/{keyId}/events",
+  listRelayAttention: "GET /relay/attention",
   listSubscriptions: "GET /api-keys/{keyId}/webhooks",
   listTransforms: "GET /transforms",
   listUsers: "GET /auth/users",
@@ -545,6 +549,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api-keys/{keyId}/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what needs attention on a key, the worst first: why, since when, and what helps */
+        get: operations["listAttention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api-keys/{keyId}/attention/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge what needs attention, until it changes */
+        post: operations["acknowledgeAttention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what needs attention of the relay and on all keys, in their order; for tokens that own every key */
+        get: operations["listRelayAttention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/attention/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge what needs attention of a part of the relay; for tokens that own every key */
+        post: operations["acknowledgeRelayAttention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/status": {
         parameters: {
             query?: never;
@@ -891,6 +963,46 @@ export interface webhooks {
          * @description More deliveries are pending than `notify.pendingPerKey`, or than `notify.pending` in all.
          */
         post: operations["receiveRelayPendingHigh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay:attention.needed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * relay:attention.needed
+         * @description Something needs attention of which no other notice tells: order that is held, a rate limit, a certificate, a part of the relay.
+         */
+        post: operations["receiveRelayAttentionNeeded"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay:attention.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * relay:attention.recovered
+         * @description What `relay:attention.needed` told of is over.
+         */
+        post: operations["receiveRelayAttentionRecovered"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1483,6 +1595,13 @@ export interface components {
             damaged?: boolean;
             /** @description How many subscriptions get it. */
             recipients: number;
+            /** @description How many of its deliveries are in which state; the rest is cancelled. Left out where it has very many. */
+            deliveryCounts?: {
+                delivered: number;
+                failed: number;
+                pending: number;
+                total: number;
+            };
             /** @description The first three of them. Left out where it has very many. */
             subscriptionIds?: string[];
             /** @description Of the only one: its description, or else the host of its URL. */
@@ -2017,6 +2136,105 @@ export interface components {
             data: components["schemas"]["KeyStats"];
             meta: components["schemas"]["Meta"];
         };
+        Attention: {
+            /** @description Names it for an acknowledgement. */
+            id: string;
+            /** @enum {string} */
+            state: "down" | "disabled" | "held" | "failing" | "rate_limited" | "certificate_ending" | "secret_ending" | "publishing_refused" | "source_away" | "transport_away" | "not_ready";
+            /** @enum {string} */
+            severity: "error" | "warning";
+            keyId?: string;
+            subscriptionId?: string;
+            /** @description What people call the subscription: its description, or else the host of its URL. */
+            subscriptionName?: string;
+            /** @description The part of the relay, as `/readyz` names it, on the `node`. */
+            part?: string;
+            node?: string;
+            reason: string;
+            /** @description What helps. */
+            help: string;
+            /**
+             * Format: date-time
+             * @description ISO 8601, UTC, milliseconds.
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description When an endpoint that is down is tried next.
+             */
+            nextAttemptAt?: string;
+            /**
+             * Format: date-time
+             * @description When the certificate, or the old secret, ends.
+             */
+            endsAt?: string;
+            /** @description Deliveries that wait. */
+            waiting?: number;
+            /** @description Deliveries that have failed for good within seven days, counted up to a bound. */
+            failed?: number;
+            /** @description The bound was reached: there may be more. */
+            failedMore?: boolean;
+            /** @description Failures that are alike together; the newest first. */
+            failures?: components["schemas"]["AlikeFailures"][];
+            /** @description Somebody knows of it, and since then nothing new has come to it. Portal links do not see who. */
+            acknowledged?: {
+                /**
+                 * Format: date-time
+                 * @description ISO 8601, UTC, milliseconds.
+                 */
+                at: string;
+                by?: string;
+            };
+        };
+        AlikeFailures: {
+            /** @enum {string} */
+            error?: "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "token" | "transform";
+            statusCode?: number;
+            /** @description Why, without addresses; of deliveries that were ended without an attempt, how. */
+            detail?: string;
+            /** @description Deliveries whose last attempt failed so, among the newest that were looked at. */
+            count: number;
+            /**
+             * Format: date-time
+             * @description ISO 8601, UTC, milliseconds.
+             */
+            first: string;
+            /**
+             * Format: date-time
+             * @description ISO 8601, UTC, milliseconds.
+             */
+            last: string;
+            /** @description The newest of them. */
+            example: {
+                eventId: string;
+                deliveryId: string;
+            };
+        };
+        AttentionList: {
+            data: components["schemas"]["Attention"][];
+            meta: components["schemas"]["Meta"];
+        };
+        Acknowledge: {
+            /** @description As the list names it. */
+            id: string;
+            /**
+             * @description `false` takes an acknowledgement back.
+             * @default true
+             */
+            acknowledged: boolean;
+        };
+        Acknowledged: {
+            id: string;
+            acknowledged: boolean;
+        };
+        AcknowledgedEnvelope: {
+            data: components["schemas"]["Acknowledged"];
+            meta: components["schemas"]["Meta"];
+        };
+        AttentionList2: {
+            data: components["schemas"]["Attention"][];
+            meta: components["schemas"]["PageMeta"];
+        };
         RelayStatus: {
             [key: string]: unknown;
         };
@@ -2507,6 +2725,7 @@ export interface operations {
         parameters: {
             query?: {
                 status?: "pending" | "delivered" | "failed" | "cancelled" | "unmatched";
+                delivery?: "pending" | "delivered" | "failed";
                 type?: string;
                 subscriptionId?: string;
                 since?: string;
@@ -3058,7 +3277,7 @@ export interface operations {
             query?: {
                 cursor?: string;
                 limit?: number;
-                action?: "access" | "account" | "account.created" | "account.removed" | "account.reset" | "accounts" | "accounts.listed" | "backup" | "backup.taken" | "damaged" | "deliveries" | "deliveries.replayed" | "delivery" | "delivery.cancelled" | "delivery.skipped" | "delivery.tried" | "event" | "event.erased" | "event.published" | "event.replayed" | "key" | "key.erased" | "login" | "logout" | "portal_link" | "portal_link.created" | "portal_links" | "portal_links.revoked" | "second_factor" | "second_factor.begun" | "second_factor.on" | "secret" | "secret.rotated" | "secrets" | "secrets.rekeyed" | "step_up" | "subscription" | "subscription.created" | "subscription.deleted" | "subscription.disabled" | "subscription.tested" | "subscription.updated";
+                action?: "access" | "account" | "account.created" | "account.removed" | "account.reset" | "accounts" | "accounts.listed" | "attention" | "attention.acknowledged" | "backup" | "backup.taken" | "damaged" | "deliveries" | "deliveries.replayed" | "delivery" | "delivery.cancelled" | "delivery.skipped" | "delivery.tried" | "event" | "event.erased" | "event.published" | "event.replayed" | "key" | "key.erased" | "login" | "logout" | "portal_link" | "portal_link.created" | "portal_links" | "portal_links.revoked" | "second_factor" | "second_factor.begun" | "second_factor.on" | "secret" | "secret.rotated" | "secrets" | "secrets.rekeyed" | "step_up" | "subscription" | "subscription.created" | "subscription.deleted" | "subscription.disabled" | "subscription.tested" | "subscription.updated";
                 target?: string;
                 by?: string;
             };
@@ -3102,6 +3321,103 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KeyStatsEnvelope"];
+                };
+            };
+        };
+    };
+    listAttention: {
+        parameters: {
+            query?: {
+                subscriptionId?: string;
+            };
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttentionList"];
+                };
+            };
+        };
+    };
+    acknowledgeAttention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Acknowledge"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgedEnvelope"];
+                };
+            };
+        };
+    };
+    listRelayAttention: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttentionList2"];
+                };
+            };
+        };
+    };
+    acknowledgeRelayAttention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Acknowledge"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgedEnvelope"];
                 };
             };
         };
@@ -3781,6 +4097,112 @@ export interface operations {
                         heldBack?: number;
                         pending: number;
                         bound: number;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Delivered, whatever the body says. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Tried again. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    receiveRelayAttentionNeeded: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    id: string;
+                    /** @constant */
+                    type: "relay:attention.needed";
+                    keyId: string;
+                    /** Format: date-time */
+                    createdAt: string;
+                    data: {
+                        /** @description The API key that it is about. Only in events of the key `relay:operator`. */
+                        keyId?: string;
+                        /** @description How many of the kind about the same were held back since the last one. Absent when there was none. */
+                        heldBack?: number;
+                        /** @description The subscription that it is about. */
+                        subscriptionId?: string;
+                        /** @description The host of its URL. */
+                        host?: string;
+                        /** @description The part of the relay that it is about, where it is about no subscription. */
+                        part?: string;
+                        /** @description As `GET /relay/attention` names it. */
+                        state: string;
+                        /** Format: date-time */
+                        since?: string;
+                        reason: string;
+                        help: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Delivered, whatever the body says. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Tried again. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    receiveRelayAttentionRecovered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    id: string;
+                    /** @constant */
+                    type: "relay:attention.recovered";
+                    keyId: string;
+                    /** Format: date-time */
+                    createdAt: string;
+                    data: {
+                        /** @description The API key that it is about. Only in events of the key `relay:operator`. */
+                        keyId?: string;
+                        /** @description How many of the kind about the same were held back since the last one. Absent when there was none. */
+                        heldBack?: number;
+                        /** @description The subscription that it is about. */
+                        subscriptionId?: string;
+                        /** @description The host of its URL. */
+                        host?: string;
+                        /** @description The part of the relay that it is about, where it is about no subscription. */
+                        part?: string;
+                        /** @description As `GET /relay/attention` names it. */
+                        state: string;
+                        /** Format: date-time */
+                        since?: string;
                     };
                 };
             };

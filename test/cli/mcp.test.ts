@@ -82,7 +82,14 @@ describe("an assistant", () => {
     expect((await one.call("list_events", { keyId: "key_1", status: "failed" })).json().data).toMatchObject([
       { id: "lost" },
     ]);
-    for (const input of [{}, { keyId: "key_1" }]) expect((await one.call("needs_attention", input)).text).toContain(id);
+    await using ofKey = await assistant([], { keys: ["key_1"] });
+    const asked = [
+      [one, {}],
+      [one, { keyId: "key_1" }],
+      [ofKey, {}],
+    ] as const;
+    for (const [by, input] of asked)
+      expect((await by.call("needs_attention", input)).json().data).toMatchObject([{ subscriptionId: id }]);
     const why = (await one.call("why_failed", { ...at, subscriptionId: id })).json();
     expect(why).toMatchObject({ status: "failed", reason: "exhausted", subscription: { status: "active" } });
     expect(why.attempts.map(({ number, statusCode }: Record<string, unknown>) => [number, statusCode])).toEqual([

@@ -18,15 +18,20 @@ import { namesOf } from "./subscriptions.ts";
 
 const operation = operationsOf("Figures");
 
-const failures = z.strictObject({
-  error: attemptErrors.optional(),
-  statusCode: z.int().optional(),
-  detail: note(z.string().optional(), "Why, without addresses; of deliveries that were ended without an attempt, how."),
-  count: note(z.int(), "Deliveries whose last attempt failed so, among the newest that were looked at."),
-  first: time,
-  last: time,
-  example: note(z.strictObject({ eventId: z.string(), deliveryId: z.string() }), "The newest of them."),
-});
+const failures = z
+  .strictObject({
+    error: attemptErrors.optional(),
+    statusCode: z.int().optional(),
+    detail: note(
+      z.string().optional(),
+      "Why, without addresses; of deliveries that were ended without an attempt, how.",
+    ),
+    count: note(z.int(), "Deliveries whose last attempt failed so, among the newest that were looked at."),
+    first: time,
+    last: time,
+    example: note(z.strictObject({ eventId: z.string(), deliveryId: z.string() }), "The newest of them."),
+  })
+  .meta({ id: "AlikeFailures" });
 const shownAttention = z
   .strictObject({
     id: note(z.string(), "Names it for an acknowledgement."),
@@ -82,6 +87,7 @@ export function attentionOperations(deps: ResourceDeps): readonly AnyOperation[]
 
   return [
     operation("GET /api-keys/{keyId}/attention", {
+      id: "listAttention",
       summary: "List what needs attention on a key, the worst first: why, since when, and what helps",
       portal: true,
       query: z.strictObject({ subscriptionId: z.string().max(64).optional() }),
@@ -91,11 +97,13 @@ export function attentionOperations(deps: ResourceDeps): readonly AnyOperation[]
       },
     }),
     operation("POST /api-keys/{keyId}/attention/acknowledge", {
+      id: "acknowledgeAttention",
       summary: "Acknowledge what needs attention, until it changes",
       ...acknowledgement,
       handle: ({ keyId, body, actor }) => acknowledge(keyId, body, actor),
     }),
     operation("GET /relay/attention", {
+      id: "listRelayAttention",
       summary: "List what needs attention of the relay and on all keys, in their order; for tokens that own every key",
       everyKey: true,
       query: pageQuery,
@@ -109,6 +117,7 @@ export function attentionOperations(deps: ResourceDeps): readonly AnyOperation[]
       },
     }),
     operation("POST /relay/attention/acknowledge", {
+      id: "acknowledgeRelayAttention",
       summary: "Acknowledge what needs attention of a part of the relay; for tokens that own every key",
       everyKey: true,
       ...acknowledgement,

@@ -1,7 +1,6 @@
 /** The tools that an assistant may call: each asks the API by the client, with the rights and the limits of the token. */
 import { z } from "zod";
-import type { Client, Schemas } from "../../core/client/index.ts";
-import { needsAttention } from "./attention.ts";
+import { type Client, RelayProblem, type Schemas } from "../../core/client/index.ts";
 
 export interface Allowed {
   /** Replay and test. */
@@ -38,13 +37,30 @@ const shown = (payloads: boolean, one: { readonly attempts: readonly Schemas["At
   ),
 });
 
+/** More keys are named one by one. */
+const MOST_KEYS = 50;
+
+/** Of a key, of the relay, or of the keys that the token owns, where it does not own all of them. */
+async function needsAttention(client: Client, given: { keyId?: string; cursor?: string }): Promise<unknown> {
+  if (given.keyId !== undefined) return client.listAttention({ keyId: given.keyId });
+  try {
+    return await client.listRelayAttention({ cursor: given.cursor });
+  } catch (error) {
+    if (!(error instanceof RelayProblem) || error.code !== "NOT_FOUND") throw error;
+  }
+  const { data: keys, meta } = await client.listApiKeys({ cursor: given.cursor, limit: MOST_KEYS });
+  const data: unknown[] = [];
+  for (const { id } of keys) data.push(...(await client.listAttention({ keyId: id })).data);
+  return { data, meta };
+}
+
 const reading = (payloads: boolean): readonly Tool[] => [
   tool({
     name: "needs_attention",
     description:
-      "What needs attention: endpoints that are down, failing or disabled, failed deliveries, held order. Begin here.",
-    input: { keyId: keyId.optional() },
-    ask: (client, given) => needsAttention(client, given.keyId),
+      "What needs attention, why, and what helps: endpoints that are down, failing or disabled, failed deliveries, held order. Begin here.",
+    input: { keyId: keyId.optional(), cursor },
+    ask: needsAttention,
   }),
   tool({
     name: "list_api_keys",
