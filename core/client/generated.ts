@@ -1631,7 +1631,7 @@ export interface components {
              */
             searchedTo?: string;
         };
-        EventList: {
+        EventPage: {
             data: components["schemas"]["Event"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -1764,7 +1764,7 @@ export interface components {
              */
             updatedAt: string;
         };
-        DeliveryList: {
+        DeliveryPage: {
             data: components["schemas"]["Delivery"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -1852,11 +1852,11 @@ export interface components {
             /** @enum {string} */
             deliveryStatus: "pending" | "delivered" | "failed" | "cancelled";
         };
-        FoundAttemptList: {
+        FoundAttemptPage: {
             data: components["schemas"]["FoundAttempt"][];
             meta: components["schemas"]["PageMeta"];
         };
-        AttemptList: {
+        AttemptPage: {
             data: components["schemas"]["Attempt"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -1926,7 +1926,7 @@ export interface components {
                 p99Ms: number | null;
             };
         };
-        ApiKeyList: {
+        ApiKeyPage: {
             data: components["schemas"]["ApiKey"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -1943,7 +1943,7 @@ export interface components {
             /** @description A test event may be its example. */
             hasExample?: boolean;
         };
-        EventTypeList: {
+        EventTypePage: {
             data: components["schemas"]["EventType"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -1996,7 +1996,7 @@ export interface components {
             result: "done" | "refused";
             detail?: string;
         };
-        AuditLineList: {
+        AuditLinePage: {
             data: components["schemas"]["AuditLine"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -2231,7 +2231,7 @@ export interface components {
             data: components["schemas"]["Acknowledged"];
             meta: components["schemas"]["Meta"];
         };
-        AttentionList2: {
+        AttentionPage: {
             data: components["schemas"]["Attention"][];
             meta: components["schemas"]["PageMeta"];
         };
@@ -2752,7 +2752,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EventList"];
+                    "application/json": components["schemas"]["EventPage"];
                 };
             };
         };
@@ -2879,7 +2879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DeliveryList"];
+                    "application/json": components["schemas"]["DeliveryPage"];
                 };
             };
         };
@@ -3013,7 +3013,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FoundAttemptList"];
+                    "application/json": components["schemas"]["FoundAttemptPage"];
                 };
             };
         };
@@ -3040,7 +3040,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AttemptList"];
+                    "application/json": components["schemas"]["AttemptPage"];
                 };
             };
         };
@@ -3176,7 +3176,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiKeyList"];
+                    "application/json": components["schemas"]["ApiKeyPage"];
                 };
             };
         };
@@ -3199,7 +3199,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EventTypeList"];
+                    "application/json": components["schemas"]["EventTypePage"];
                 };
             };
         };
@@ -3295,7 +3295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AuditLineList"];
+                    "application/json": components["schemas"]["AuditLinePage"];
                 };
             };
         };
@@ -3393,7 +3393,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AttentionList2"];
+                    "application/json": components["schemas"]["AttentionPage"];
                 };
             };
         };

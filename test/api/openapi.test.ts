@@ -79,7 +79,7 @@ describe("the document", () => {
     }
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       const { data } = (schema["properties"] ?? {}) as Record<string, Record<string, unknown>>;
-      if (name.endsWith("List"))
+      if (/(?:List|Page)$/.test(name))
         expect(data, name).toMatchObject({ type: "array", items: { $ref: expect.any(String) } });
       if (name.endsWith("Envelope") && name !== "AcceptedEnvelope") expect(data, name).toHaveProperty("$ref");
     }

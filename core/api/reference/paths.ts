@@ -141,7 +141,7 @@ export interface SchemaCollection {
   readonly components: Json;
   /** Returns the schema as the document has it. Named schemas in it become references. */
   of(schema: Schema, io: "input" | "output"): Json;
-  /** The same of an answer: an envelope is named after what is in it, `SubscriptionEnvelope`, `EventList`. */
+  /** The same of an answer: an envelope is named after what is in it, `OrderEnvelope`, `EventPage`, `SubscriptionList`. */
   answer(schema: Schema): Json;
 }
 
@@ -186,7 +186,8 @@ function envelopeName({ properties = {} }: Json): string | undefined {
   const { data, meta, ...more } = properties as Readonly<Record<string, Json>>;
   if (data === undefined || meta === undefined || Object.keys(more).length > 0) return undefined;
   const { $ref = (data["items"] as Json | undefined)?.["$ref"] } = data;
-  return typeof $ref === "string" ? `${$ref.slice(COMPONENTS.length)}${data.$ref ? "Envelope" : "List"}` : undefined;
+  const list = meta["$ref"] === `${COMPONENTS}PageMeta` ? "Page" : "List";
+  return typeof $ref === "string" ? `${$ref.slice(COMPONENTS.length)}${data.$ref ? "Envelope" : list}` : undefined;
 }
 
 /**
