@@ -1,10 +1,11 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
-import { optional, text, texts } from "../../core/ports/options.ts";
+import { optional, texts } from "../../core/ports/options.ts";
 import { packageProblems } from "../../core/ports/optional-package.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { tlsRule } from "../../core/ports/tls-files.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { KAFKA_LOGIN, KAFKA_PACKAGES, loadKafka } from "../brokers/kafka.ts";
+import { KEY } from "./buses/ordering-key.ts";
 import { busPlugin } from "./buses/plugin.ts";
 import type { ToKafkaOptions } from "./kafka/transport.ts";
 
@@ -19,7 +20,7 @@ export const toKafka = (options: ToKafkaOptions): Plugin<"transport", Transport>
     options,
     rules: {
       brokers: texts('a list of host:port, such as ["kafka:9092"]', /^[^\s/@]+:\d{1,5}$/),
-      key: optional(text("keyId, or a path such as data.customer.id", /^(?:keyId|data(?:\.[^.]+)*)$/)),
+      key: optional(KEY),
       sasl: KAFKA_LOGIN,
       tls: tlsRule(["caFile"]),
     },

@@ -2,7 +2,7 @@
 import { findErrorBy, MultipleErrors, ProtocolError } from "@platformatic/kafka";
 import { describe, expect, it } from "vitest";
 import {
-  Batches,
+  topicBatches,
   type OutgoingMessage,
   type MessagePlace,
   type SendBatch,
@@ -86,7 +86,7 @@ describe("batches", () => {
       readonly messages: OutgoingMessage[];
       readonly answer: PromiseWithResolvers<readonly MessagePlace[]>;
     }[] = [];
-    const batches = new Batches(
+    const batches = topicBatches(
       (messages) => {
         const answer = Promise.withResolvers<readonly MessagePlace[]>();
         sent.push({ messages, answer });
@@ -143,7 +143,7 @@ describe("batches", () => {
       if (messages.reduce((sum, { value }) => sum + value.length, 0) > 100_000) throw new Error("too large");
       return [{ partition: 0, offset: BigInt(sent.length) }];
     };
-    const batches = new Batches(send, (error) => String(error).includes("too large"));
+    const batches = topicBatches(send, (error) => String(error).includes("too large"));
     const sizes = [1_000, 150_000, 1_000, 1_000];
     const all = await Promise.allSettled(sizes.map((bytes) => batches.add(message("a", bytes), stays)));
     expect(all.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);

@@ -1,5 +1,5 @@
 /** A transport over one named connection: all that NATS, a folder of files and a mail server have in common. */
-import { endsWithin } from "../../../core/lib/within.ts";
+import { endsWithin, unlessAborted } from "../../../core/lib/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
@@ -192,5 +192,27 @@ export abstract class ConnectedBus extends Bus {
     if (why === undefined) this.log.info(`the connection to ${system} is there again`, { transport: this.name });
     else this.log.warn(`a connection to ${system} failed`, { transport: this.name, error: why });
     this.#said = why;
+  }
+}
+
+/** A bus whose client keeps no connection: it is asked until it answers, and again after a send that did not find it. */
+export abstract class AskedBus extends ConnectedBus {
+  /** Rejects when a send does not find the bus: nothing is sent until it answers again. */
+  #lost = Promise.withResolvers<never>();
+
+  /** Resolves when the bus answers and lets the relay in. */
+  protected abstract ask(signal: AbortSignal): Promise<unknown>;
+
+  protected async session(signal: AbortSignal, up: () => void): Promise<void> {
+    await unlessAborted(signal, this.ask(signal));
+    this.#lost = Promise.withResolvers<never>();
+    up();
+    await unlessAborted(signal, this.#lost.promise);
+  }
+
+  /** Replies to a send that did not find it. */
+  protected notFound(error: unknown): Reply {
+    this.#lost.reject(error);
+    return unavailable(this.name);
   }
 }

@@ -11,6 +11,8 @@ interface GroupWork<Item, Result> {
   splits?(error: unknown): boolean;
   /** Called when nothing waits any more. */
   idle?(): void;
+  /** Resolves when the work on what waits may begin; left out: at once. @param full resolves when as much waits as fits */
+  linger?(first: Item, full: Promise<void>): Promise<unknown>;
 }
 
 interface Waiting<Item, Result> {
@@ -24,6 +26,8 @@ export class Grouped<Item, Result> {
   readonly #work: GroupWork<Item, Result>;
   readonly #waiting: Waiting<Item, Result>[] = [];
   #running: Promise<void> | undefined;
+  #full = Promise.withResolvers<void>();
+  #bytes = 0;
 
   constructor(work: GroupWork<Item, Result>) {
     this.#work = work;
@@ -42,6 +46,8 @@ export class Grouped<Item, Result> {
   add(item: Item, dropped: () => boolean): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     this.#waiting.push({ item, dropped, resolve, reject });
+    this.#bytes += this.#work.bytesOf(item);
+    this.#filled();
     this.#running ??= this.#run();
     return promise;
   }
@@ -50,10 +56,21 @@ export class Grouped<Item, Result> {
   async #run(): Promise<void> {
     // Gathers what this turn of the event loop adds.
     await new Promise((turned) => setImmediate(turned));
-    while (this.#waiting.length > 0) await this.#do(this.#take());
+    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
+      await this.#work.linger?.(first.item, this.#full.promise);
+      this.#full = Promise.withResolvers<void>();
+      const group = this.#take();
+      this.#filled();
+      await this.#do(group);
+    }
     // In the same step as the last check, so that no item comes in between and waits for the next one.
     this.#running = undefined;
     this.#work.idle?.();
+  }
+
+  #filled(): void {
+    const { mostBytes, mostItems = Infinity } = this.#work;
+    if (this.#bytes >= mostBytes || this.#waiting.length >= mostItems) this.#full.resolve();
   }
 
   #take(): Waiting<Item, Result>[] {
@@ -65,7 +82,9 @@ export class Grouped<Item, Result> {
       if (count > 0 && (bytes > mostBytes || count === mostItems)) break;
       count++;
     }
-    return this.#waiting.splice(0, count);
+    const group = this.#waiting.splice(0, count);
+    for (const { item } of group) this.#bytes -= bytesOf(item);
+    return group;
   }
 
   /** Halves are done one after the other, so that the items keep their order. */
@@ -82,5 +101,30 @@ export class Grouped<Item, Result> {
       await this.#do(group.slice(0, half));
       await this.#do(group.slice(half));
     }
+  }
+}
+
+/** Groups by destination: destinations do not wait for each other. */
+export class GroupedBy<Item, Result> {
+  readonly #destinationOf: (item: Item) => string;
+  readonly #make: (destination: string) => GroupWork<Item, Result>;
+  /** By destination, while work on it is under way. */
+  readonly #groups = new Map<string, Grouped<Item, Result>>();
+
+  constructor(destinationOf: (item: Item) => string, make: (destination: string) => GroupWork<Item, Result>) {
+    this.#destinationOf = destinationOf;
+    this.#make = make;
+  }
+
+  /** As `Grouped.add`. */
+  add(item: Item, dropped: () => boolean): Promise<Result> {
+    const destination = this.#destinationOf(item);
+    let group = this.#groups.get(destination);
+    if (group === undefined) {
+      const idle = (): void => void this.#groups.delete(destination);
+      group = new Grouped({ ...this.#make(destination), idle });
+      this.#groups.set(destination, group);
+    }
+    return group.add(item, dropped);
   }
 }

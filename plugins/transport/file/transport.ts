@@ -1,11 +1,10 @@
 /** The transport behind `toFile()`, loaded only where a config names it. */
-import { isUtf8 } from "node:buffer";
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
-import { isoTime } from "../../../core/lib/time.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../../core/ports/transport.ts";
 import { Bus } from "../buses/bus.ts";
+import { lineOf } from "../buses/line.ts";
 import { confirmed, refused, unavailable } from "../buses/replies.ts";
 import type { Sending } from "../buses/sending.ts";
 import { LineFiles } from "./line-file.ts";
@@ -60,11 +59,4 @@ class FileTransport extends Bus {
   protected close(): Promise<void> {
     return this.#files.close();
   }
-}
-
-/** Makes the line of a delivery. The body is text as it was signed; bytes that are no text stand in base64. @param now epoch ms */
-function lineOf({ messageId, headers, body }: TransportRequest, now: number): Buffer {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const payload = isUtf8(bytes) ? { body: bytes.toString("utf8") } : { bodyBase64: bytes.toString("base64") };
-  return Buffer.from(`${JSON.stringify({ at: isoTime(now), messageId, headers, ...payload })}\n`);
 }

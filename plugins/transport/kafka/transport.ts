@@ -1,14 +1,14 @@
 /** The transport behind `toKafka()`, loaded only where a config names it. */
-import { unlessAborted } from "../../../core/lib/within.ts";
 import type { SecretOption } from "../../../core/model/secret-option.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { readTls } from "../../../core/ports/tls-files.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { kafkaOptions } from "../../brokers/kafka.ts";
-import { ConnectedBus } from "../buses/bus.ts";
+import { AskedBus } from "../buses/bus.ts";
 import { confirmed, refused, refusedBy, unavailable } from "../buses/replies.ts";
+import { keyOf } from "../buses/ordering-key.ts";
 import type { Sending } from "../buses/sending.ts";
-import { Batches, type OutgoingMessage } from "./batches.ts";
+import { topicBatches, type OutgoingMessage } from "./batches.ts";
 
 export interface ToKafkaOptions {
   /** Its name in URLs: `kafka://<name>/deposits`. */
@@ -58,13 +58,11 @@ const TOPIC_IS_AWAY = [
 
 type KafkaClient = Pick<typeof import("@platformatic/kafka"), "Producer" | "findErrorBy">;
 
-export class KafkaBus extends ConnectedBus {
+export class KafkaBus extends AskedBus {
   readonly #key: string;
   readonly #producer: InstanceType<KafkaClient["Producer"]>;
   readonly #findErrorBy: KafkaClient["findErrorBy"];
-  readonly #batches: Batches;
-  /** Rejects when a send finds no broker: then they are asked until one answers, and nothing is sent meanwhile. */
-  #lost = Promise.withResolvers<never>();
+  readonly #batches: ReturnType<typeof topicBatches>;
 
   constructor(options: ToKafkaOptions, context: PluginContext, { Producer, findErrorBy }: KafkaClient) {
     const { name, key = "keyId", tls } = options;
@@ -84,17 +82,14 @@ export class KafkaBus extends ConnectedBus {
       retries: 2,
       retryDelay: 100,
     });
-    this.#batches = new Batches(
+    this.#batches = topicBatches(
       async (messages) => (await this.#producer.send({ messages })).offsets ?? [],
       (error) => error instanceof Error && OF_ONE_MESSAGE.some((apiId) => this.#answers(error, apiId)),
     );
   }
 
-  protected async session(signal: AbortSignal, up: () => void): Promise<void> {
-    await unlessAborted(signal, this.#producer.metadata({ topics: [], forceUpdate: true }));
-    this.#lost = Promise.withResolvers<never>();
-    up();
-    await unlessAborted(signal, this.#lost.promise);
+  protected ask(): Promise<unknown> {
+    return this.#producer.metadata({ topics: [], forceUpdate: true });
   }
 
   /** The client answers all that it was given, also once it has found no broker. */
@@ -121,8 +116,7 @@ export class KafkaBus extends ConnectedBus {
       const why = TOPIC_IS_AWAY.find((apiId) => this.#answers(error, apiId));
       if (why !== undefined) return this.takesNothing(`takes nothing for a topic (${why})`, error);
     }
-    this.#lost.reject(error);
-    return unavailable(this.name);
+    return this.notFound(error);
   }
 
   protected override async close(): Promise<void> {
@@ -140,22 +134,5 @@ function messageOf(topic: string, path: string, request: TransportRequest): Outg
   const value = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const given = new Map(Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]));
   given.set(Buffer.from("messageId"), Buffer.from(messageId));
-  return { topic, key: Buffer.from(keyOf(path, request, value)), value, headers: given };
-}
-
-/** The value at the path as text; the key id where the event has none. */
-function keyOf(path: string, { keyId }: TransportRequest, body: Buffer): string {
-  if (path === "keyId") return keyId;
-  let at: unknown;
-  try {
-    at = JSON.parse(body.toString("utf8"));
-  } catch {
-    return keyId;
-  }
-  for (const part of path.split(".")) {
-    if (typeof at !== "object" || at === null || !Object.hasOwn(at, part)) return keyId;
-    at = (at as Readonly<Record<string, unknown>>)[part];
-  }
-  if (at === null || at === undefined) return keyId;
-  return typeof at === "string" ? at : JSON.stringify(at);
+  return { topic, key: Buffer.from(keyOf(path, request)), value, headers: given };
 }
