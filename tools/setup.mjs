@@ -1,7 +1,7 @@
-// Installs from Debian's packages what the tests drive (tools/programs.json), where it may. Never fails: a test that
-// misses its program says so itself. Plain JavaScript, so that any Node from 20 on runs it.
+// Installs what the tests drive, where it may: programs from Debian's packages (tools/programs.json), and moto from PyPI
+// (tools/moto.txt). Never fails: a test that misses its program says so itself. Plain JavaScript, so that any Node from 20 on runs it.
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants, cpSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 const programs = JSON.parse(readFileSync(new URL("./programs.json", import.meta.url), "utf8"));
@@ -69,3 +69,27 @@ if (missing.length > 0) {
   const left = absent();
   if (left.length > 0) say(`without ${names(left)} (${why}); the tests that need them are skipped and say so`);
 }
+
+/** Installs moto beside the packages of npm, and keeps with it the list that it was installed by. */
+function installMoto() {
+  const list = new URL("./moto.txt", import.meta.url).pathname;
+  const cache = new URL("../node_modules/.cache/", import.meta.url).pathname;
+  const [home, made] = [join(cache, "moto"), join(cache, `moto-${process.pid}`)];
+  const stamp = join(home, "moto.txt");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === readFileSync(list, "utf8")) return;
+  if (process.env.RELAY_SETUP === "off") return say("without moto (RELAY_SETUP=off forbids it)");
+  say("installing moto from PyPI (RELAY_SETUP=off forbids it)");
+  const args = ["-m", "pip", "install", "-q", "--no-deps", "--target", made, "-r", list];
+  const { status } = spawnSync("python3", args, { stdio: "ignore", timeout: 300_000 });
+  try {
+    if (status !== 0) return say("without moto (pip could not); the tests of SQS and S3 are skipped and say so");
+    rmSync(home, { recursive: true, force: true });
+    cpSync(list, join(made, "moto.txt"));
+    renameSync(made, home);
+  } catch (error) {
+    say(`without moto (${error})`);
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+if (purpose === "tests") installMoto();

@@ -50,6 +50,12 @@ const NEXT: readonly (readonly [failure: RegExp, next: string])[] = [
   [/certificate (?:required|unknown)|bad certificate|unknown ca/i, "show a client certificate that it trusts"],
   [/handshake failure/i, "see whether it wants a client certificate, and which versions and ciphers it takes"],
   [
+    /InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|credentials from any/,
+    "see that the access key and its secret are right, or give this machine a role",
+  ],
+  [/NonExistentQueue|QueueDoesNotExist|NoSuchBucket/, "see that its name and the region are right, or make it"],
+  [/Region is missing/, "give the option region, or set AWS_REGION"],
+  [
     /NOAUTH|WRONGPASS|authenticat|authorization violation|SASL|password|credential|login/i,
     "see that user and password are right",
   ],

@@ -52,6 +52,8 @@ interface MessageSource<Options extends MessageOptions> {
   /** The rules of the other options that are its own. */
   readonly rules: Rules<Omit<Options, keyof MessageOptions | "url">>;
   readonly packages?: readonly string[];
+  /** Problems that the rules do not find. */
+  readonly problems?: readonly FieldError[];
   /** The other secret options by their paths. What is no secret is left out: a problem names it. */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
   /** Returns what is wrong with the files that the options name. Must not throw. */
@@ -64,7 +66,7 @@ interface MessageSource<Options extends MessageOptions> {
 }
 
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { factory, kind, options, protocols, packages = [], fileProblems, open } = given;
+  const { factory, kind, options, protocols, packages = [], problems = [], fileProblems, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
   const url = protocols && { url: secretUrl(protocols) };
   const rules = { ...MESSAGE, ...url, ...given.rules } as Rules<Options>;
@@ -74,7 +76,7 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
     kind: "source",
     name,
     ownName: true,
-    problems: [...optionProblems(options, rules), ...packageProblems(factory, packages)],
+    problems: [...optionProblems(options, rules), ...problems, ...packageProblems(factory, packages)],
     secrets: Object.fromEntries(secrets.filter(([, value]) => isSecretOption(value))),
     metrics: [BACKLOG],
     ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
