@@ -258,8 +258,9 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     const port = await freePort();
     await writeFile(
       join(cwd, "relay.config.ts"),
-      `import { defineRelay, fromAmqp, fromKafka, fromNats, fromPostgres, fromRedisStream, http, https, memory, toAmqp, toKafka,
-  toMail, toNats } from "relaybox";
+      `import { defineRelay, fromAmqp, fromKafka, fromMqtt, fromNats, fromPostgres, fromRedisStream, fromSqs, http, https, memory, toAmqp, toKafka,
+  toMail, toMqtt, toNats, toS3, toSqs } from "relaybox";
+const aws = { endpoint: "http://127.0.0.1:${port}", accessKeyId: "a", secretAccessKey: "b" };
 const at = "127.0.0.1:${port}";
 export default defineRelay({
   server: { port: 0 }, storage: memory(), log: { level: "warn" },
@@ -267,7 +268,9 @@ export default defineRelay({
     http(),
     fromAmqp({ url: \`amqp://\${at}\`, queue: "relay" }),
     fromKafka({ brokers: [at], topics: ["orders"], groupId: "relay" }),
+    fromMqtt({ url: \`mqtt://\${at}\`, topic: "orders", clientId: "relay" }),
     fromNats({ servers: at, stream: "ORDERS", consumer: "relay" }),
+    fromSqs({ queue: "orders", ...aws }),
     fromPostgres({ url: \`postgres://relay@\${at}/shop\`, table: "outbox" }),
     fromRedisStream({ url: \`redis://\${at}\`, stream: "orders" }),
   ],
@@ -276,15 +279,34 @@ export default defineRelay({
     toAmqp({ name: "rabbit", url: \`amqp://\${at}\` }),
     toKafka({ name: "kafka", brokers: [at] }),
     toMail({ name: "ops", server: \`smtp://\${at}\`, from: "relay@example.com", to: ["ops@example.com"] }),
+    toMqtt({ name: "mqtt", url: \`mqtt://\${at}\` }),
     toNats({ name: "bus", servers: at }),
+    toS3({ name: "s3", bucket: "archive", ...aws }),
+    toSqs({ name: "sqs", ...aws }),
   ],
   notify: { to: [{ url: "mail://ops/ops@example.com" }] },
 });\n`,
     );
     const { url, stop } = await start(cwd);
     // Each of them has been loaded, and tried to connect.
-    const parts = ["source:amqp", "source:kafka", "source:nats", "source:postgres", "source:redisStream"];
-    const all = [...parts, "transport:amqp:rabbit", "transport:kafka:kafka", "transport:nats:bus"];
+    const parts = [
+      "source:amqp",
+      "source:kafka",
+      "source:nats",
+      "source:postgres",
+      "source:redisStream",
+      "source:mqtt",
+    ];
+    const all = [
+      ...parts,
+      "transport:amqp:rabbit",
+      "transport:kafka:kafka",
+      "transport:nats:bus",
+      "source:sqs",
+      "transport:mqtt:mqtt",
+      "transport:s3:s3",
+      "transport:sqs:sqs",
+    ];
     await until(async () => {
       const said = await text(`${url}/readyz`);
       return all.every((part) => said.includes(`"${part}":{"ready":false`));

@@ -16,9 +16,10 @@ console.log(JSON.stringify(loaded));`;
 
 /** Sources of messages and transports to buses, each in a folder beside its factory. */
 const PLUGIN =
-  /\/(?:source\/(?:amqp|cron|kafka|messages|nats|postgres|redis-stream|spool)|transport\/(?:amqp|buses|file|kafka|mail|nats|redis-stream))\//;
+  /\/(?:source\/(?:amqp|cron|kafka|messages|mqtt|nats|postgres|redis-stream|spool|sqs)|transport\/(?:amqp|buses|file|kafka|mail|mqtt|nats|redis-stream|s3|sqs))\//;
 /** What a factory judges its options by. */
-const OPTIONS = /\/(?:address|backlog|destination|library|load|options|plugin|secret-url|tls|tls-files)\.ts$/;
+const OPTIONS =
+  /\/(?:address|backlog|destination|library|load|options|ordering-key|plugin|secret-url|tls|tls-files)\.ts$/;
 
 it("loads no library when it is imported, and of sources and buses the factories alone", async () => {
   const index = new URL("../../config/index.ts", import.meta.url).href;

@@ -3,12 +3,15 @@ import { describe, expect, it } from "vitest";
 import { testFolder } from "../support/folder.ts";
 import { needsKafka } from "../support/kafka.ts";
 import { expectNothingLost } from "../support/ledger.ts";
+import { needsMoto } from "../support/moto.ts";
 import { needs } from "../support/needs.ts";
 import { kafkaUpstream } from "../support/upstreams/kafka.ts";
+import { mqttUpstream } from "../support/upstreams/mqtt.ts";
 import { natsUpstream } from "../support/upstreams/nats.ts";
 import { postgresUpstream } from "../support/upstreams/postgres.ts";
 import { rabbitUpstream } from "../support/upstreams/rabbitmq.ts";
 import { redisUpstream } from "../support/upstreams/redis.ts";
+import { sqsUpstream } from "../support/upstreams/sqs.ts";
 
 const TOTAL = 4_000;
 
@@ -18,7 +21,10 @@ describe.each([
   ["Kafka", needsKafka(), kafkaUpstream],
   ["a Redis stream", needs("redis"), redisUpstream],
   ["PostgreSQL", needs("postgres"), postgresUpstream],
-] as const)("a relay that takes events from %s", (name, missing, start) => {
+  // The time that moto takes for a message grows with those that it has.
+  ["SQS", needsMoto(), sqsUpstream, 400],
+  ["MQTT", needs("mosquitto"), mqttUpstream],
+] as const)("a relay that takes events from %s", (name, missing, start, total: number = TOTAL) => {
   it(`loses none and stores none twice when relay and server are killed in mid-stream (${missing ?? name})`, async ({
     skip,
   }) => {
@@ -28,13 +34,13 @@ describe.each([
     const event = (i: number): string => JSON.stringify({ type: "order.placed", keyId: "key_1", data: i });
     await upstream.send(
       queue,
-      Array.from({ length: TOTAL }, (_, i) => event(i)),
+      Array.from({ length: total }, (_, i) => event(i)),
     );
     await expectNothingLost({
       folder: testFolder(),
       source: `${upstream.factory}(${JSON.stringify(upstream.options(queue, 100))})`,
       imports: [upstream.factory],
-      total: TOTAL,
+      total,
       kills: 2,
       left: () => upstream.left(queue),
       async restart() {

@@ -14,11 +14,16 @@ import type { Attempt } from "../../core/model/attempt.ts";
 import type { SourcePlugin, TransportPlugin } from "../../core/ports/plan.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
+import { fromMqtt } from "../../plugins/source/mqtt.ts";
+import { fromSqs } from "../../plugins/source/sqs.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
+import { toMqtt } from "../../plugins/transport/mqtt.ts";
+import { toS3 } from "../../plugins/transport/s3.ts";
+import { toSqs } from "../../plugins/transport/sqs.ts";
 import { toNats } from "../../plugins/transport/nats.ts";
 import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
 import { setUp, whenNotReady } from "../support/bus-bench.ts";
@@ -27,6 +32,8 @@ import { freePort } from "../../tools/free-port.ts";
 import { testFolder } from "../support/folder.ts";
 import { openHttps } from "../support/https.ts";
 import { openSource } from "../support/message-plugin.ts";
+import { startMosquitto } from "../support/mosquitto.ts";
+import { AWS_LOGIN, needsMoto, startMoto, type Moto } from "../support/moto.ts";
 import { needs } from "../support/needs.ts";
 import { type KafkaServer, needsKafka, startKafka } from "../support/kafka.ts";
 import { startNats } from "../support/nats.ts";
@@ -222,6 +229,29 @@ describe("a bus", () => {
     ["NATS", (port, secure) => toNats({ name: "bus", servers: host(port), ...(secure && { tls: { caFile } }) })],
     ["Kafka", (port, secure) => toKafka({ name: "bus", brokers: [host(port)], ...(secure && { tls: { caFile } }) })],
     [
+      "MQTT",
+      (port, secure) =>
+        toMqtt({ name: "bus", url: `mqtt${secure ? "s" : ""}://${host(port)}`, ...(secure && { tls: { caFile } }) }),
+    ],
+    [
+      "SQS",
+      (port, secure) =>
+        toSqs({
+          name: "bus",
+          endpoint: `http${secure ? "s" : ""}://${host(port)}`,
+          ...AWS_LOGIN,
+          ...(secure && { tls: { caFile } }),
+        }),
+    ],
+    [
+      "S3",
+      (port, secure) =>
+        toS3({
+          ...{ name: "bus", bucket: "archive", endpoint: `http${secure ? "s" : ""}://${host(port)}`, ...AWS_LOGIN },
+          ...(secure && { tls: { caFile } }),
+        }),
+    ],
+    [
       "Redis",
       (port, secure) =>
         toRedisStream({
@@ -299,11 +329,81 @@ describe("a source", () => {
   it.each<[string, () => SourcePlugin]>([
     ["Kafka", () => fromKafka({ brokers: [`127.0.0.1:${closed}`], topics: ["t"], groupId: "g" })],
     ["PostgreSQL", () => fromPostgres({ url: `postgres://127.0.0.1:${closed}/db` })],
+    ["MQTT", () => fromMqtt({ url: `mqtt://127.0.0.1:${closed}`, topic: "t", clientId: "c" })],
+    ["SQS", () => fromSqs({ queue: "q", endpoint: `http://127.0.0.1:${closed}`, ...AWS_LOGIN })],
   ])("of %s that is not there", { timeout: 30_000 }, async (_, make) => {
     const why = await awayOf(make());
     expect(why).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/);
     expect(why).toMatch(NEXT);
   });
+});
+
+describe.skipIf(needsMoto() !== undefined)(`Amazon's services (${needsMoto() ?? "moto"})`, () => {
+  let moto: Moto;
+  beforeAll(async () => {
+    moto = await startMoto({ INITIAL_NO_AUTH_ACTION_COUNT: "0" });
+  });
+  afterAll(() => moto?.[Symbol.asyncDispose]());
+  const wrong = () => ({ name: "bus", endpoint: moto.endpoint, ...AWS_LOGIN });
+  /** As Amazon says it: moto answers SQS in another protocol here. */
+  async function sqs() {
+    const said =
+      '{"__type":"com.amazon.coral.service#InvalidClientTokenId","message":"The security token is invalid."}';
+    const head = `HTTP/1.1 403 Forbidden\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: ${said.length}\r\n\r\n`;
+    const port = await listen(
+      createServer((socket) => socket.on("error", () => {}).on("data", () => socket.write(head + said))),
+    );
+    return { ...wrong(), endpoint: `http://127.0.0.1:${port}` };
+  }
+
+  it.each<[string, () => Promise<string>]>([
+    ["SQS as a source", async () => awayOf(fromSqs({ queue: "orders", ...(await sqs()) }))],
+    ["SQS as a transport", async () => notReady(toSqs(await sqs()))],
+    ["S3", () => notReady(toS3({ bucket: "archive", ...wrong() }))],
+  ])("let nobody in whose key is wrong: %s", { timeout: 30_000 }, async (_, told) => {
+    expect(await told()).toMatch(
+      /(?:InvalidClientTokenId|InvalidAccessKeyId): .*: see that the access key and its secret/,
+    );
+  });
+});
+
+describe.skipIf(needsMoto() !== undefined)("what is named and is not there", () => {
+  let moto: Moto;
+  beforeAll(async () => {
+    moto = await startMoto();
+  });
+  afterAll(() => moto?.[Symbol.asyncDispose]());
+
+  it.each<[string, RegExp, () => Promise<string>]>([
+    [
+      "a queue",
+      /QueueDoesNotExist|NonExistentQueue/,
+      () => awayOf(fromSqs({ queue: "orders", endpoint: moto.endpoint, ...AWS_LOGIN })),
+    ],
+    [
+      "a bucket",
+      /NoSuchBucket/,
+      () => notReady(toS3({ name: "bus", bucket: "nowhere", endpoint: moto.endpoint, ...AWS_LOGIN })),
+    ],
+  ])("is said: %s", { timeout: 30_000 }, async (_, words, told) => {
+    const why = await told();
+    expect(why).toMatch(words);
+    expect(why).toMatch(/see that its name and the region are right, or make it$/);
+  });
+});
+
+it("MQTT lets nobody in without a password", { timeout: 30_000 }, async (test) => {
+  if (needs("mosquitto") !== undefined) return test.skip();
+  await using server = await startMosquitto(["allow_anonymous false"]);
+  const url = `mqtt://relay:wrong@127.0.0.1:${server.port}`;
+  for (const why of [
+    await awayOf(fromMqtt({ url, topic: "t", clientId: "c" })),
+    await notReady(toMqtt({ name: "bus", url })),
+  ]) {
+    expect(why).toMatch(/Connection refused: .*authori[sz]ed/i);
+    expect(why).toMatch(NEXT);
+    expect(why).not.toContain("wrong");
+  }
 });
 
 describe.skipIf(process.getuid?.() !== 0)("a data folder that root has used first", () => {

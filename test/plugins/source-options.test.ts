@@ -7,6 +7,8 @@ import { secretFrom } from "../../core/model/secret-option.ts";
 import { cron } from "../../plugins/source/cron.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
+import { fromMqtt } from "../../plugins/source/mqtt.ts";
+import { fromSqs } from "../../plugins/source/sqs.ts";
 import { fromNats } from "../../plugins/source/nats.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
@@ -43,6 +45,31 @@ const OPTIONS: readonly (readonly [(options: never) => SourcePlugin, readonly ob
       [KAFKA, { ...KAFKA, sasl: SASL, from: "latest" }],
       { brokers: "kafka:9092", topics: [], groupId: "", from: "now", sasl: {}, extra: 1 },
       "extra brokers topics groupId from sasl.mechanism sasl.username sasl.password",
+    ],
+    [
+      fromSqs,
+      [
+        { queue: "orders.fifo" },
+        { queue: "https://sqs.eu-central-1.amazonaws.com/1/orders", accessKeyId: "a", secretAccessKey: url },
+      ],
+      { queue: "a b", maxInFlight: 0, region: "", endpoint: "x", extra: 1 },
+      "extra queue maxInFlight region endpoint",
+    ],
+    [fromSqs, [], { queue: "orders", accessKeyId: "a" }, "secretAccessKey"],
+    [
+      fromMqtt,
+      [{ url, topic: ["a", "b/#"], clientId: "relay-1", group: "relay", qos: 2, version: "3.1.1" }],
+      {
+        url: "http://x",
+        topic: "",
+        clientId: "a b",
+        group: "a/b",
+        qos: 0,
+        sessionMs: 1,
+        maxInFlight: 70_000,
+        version: "4",
+      },
+      "url topic clientId group qos sessionMs maxInFlight version",
     ],
     [fromRedisStream, [{ url: "rediss://x", stream: "s", name: "my-stream-2" }], undefined, "url stream"],
     [
