@@ -22,7 +22,7 @@ export interface MqttBroker {
 
 const CONNECT_MS = 10_000;
 /** A goodbye takes no longer than this, ms. */
-const CLOSE_MS = 1_000;
+const CLOSE_MS = 2_000;
 /** A broker that does not answer for one and a half times as long is taken for lost. */
 const KEEP_ALIVE_SECONDS = 10;
 
@@ -73,8 +73,10 @@ export async function onMqtt(
     // Also for an end that the signal has brought since: messages may have come behind the greeting.
     if (greeting !== undefined) await Promise.race([lost, work(client, lost, greeting)]);
   } finally {
-    // Acknowledgements are written before the goodbye.
-    await endsWithin(clock, CLOSE_MS, client.endAsync(!client.connected));
-    client.stream?.destroy();
+    // The broker reads what was written before the goodbye, and closes: one that is hung up on while it answers drops the rest.
+    const { stream } = client;
+    const closed = stream.destroyed || new Promise((resolve) => void stream.once("close", resolve));
+    await endsWithin(clock, CLOSE_MS, Promise.all([client.endAsync(!client.connected), closed]));
+    stream.destroy();
   }
 }

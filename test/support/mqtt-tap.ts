@@ -22,7 +22,7 @@ export async function mqttTap(target: number): Promise<MqttTap> {
       [client, server, answered],
       [server, client, sent],
     ] as const) {
-      pairs.add(from.on("close", () => void (pairs.delete(from), to.destroy())).on("error", () => to.destroy()));
+      pairs.add(from.on("close", () => void (pairs.delete(from), to.end())).on("error", () => to.destroy()));
       const read = frames(seen);
       from.on("data", (chunk: Buffer) => {
         read(chunk);
