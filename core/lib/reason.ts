@@ -41,7 +41,10 @@ const NEXT: readonly (readonly [failure: RegExp, next: string])[] = [
     /ETIMEDOUT|TIMEOUT|UNREACH|tim(?:ed|e) ?out/i,
     "see that it runs, that no firewall stands between, and whether that port speaks TLS",
   ],
-  [/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|wrong version number|no TLS/i, "see whether that port speaks TLS"],
+  [
+    /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|wrong version number|no TLS|not support SSL/i,
+    "see whether that port speaks TLS",
+  ],
   [/UNABLE_TO_VERIFY_LEAF/, "install the whole chain there, with the intermediate certificates"],
   [/SELF_SIGNED|self-signed|UNABLE_TO_GET_ISSUER/, "give its authority as ca, or install a certificate of a known one"],
   [/CERT_HAS_EXPIRED|CERT_NOT_YET/, "renew it there, and see that the clocks are right"],
