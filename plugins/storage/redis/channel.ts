@@ -5,9 +5,10 @@ import { CONTROL, SUBSCRIPTION } from "../../../core/model/schema.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import { Watchers } from "../embedded/watch.ts";
+import type { Message } from "../shared/questions.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
-import { type Message, NO_EPOCH, type NodesOnRedis } from "./nodes.ts";
+import { NO_EPOCH, type NodesOnRedis } from "./nodes.ts";
 
 /** How often the subscribing connection is tested, ms. */
 const ALIVE_MS = 1_000;
