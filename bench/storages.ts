@@ -4,6 +4,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { postgresServer } from "./queue/postgres-server.ts";
 import { endServers, redisServer } from "./queue/surroundings.ts";
 import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { CONNECTIONS, eventsIn, type Form, FORMS } from "./throughput/event.ts";
@@ -45,10 +46,16 @@ interface Row {
 
 type Round = Readonly<Record<Form, Turn>> & { readonly raw: Raw };
 
+async function expressionOf(storage: string, dir: string): Promise<string> {
+  if (storage === "redis") return `redis({ url: "${await redisServer(dir, fsync)}" })`;
+  if (storage === "postgres") return `postgres({ url: "${(await postgresServer(dir)).url}" })`;
+  return `${storage}()`;
+}
+
 async function onStorage(storage: string, folder: string): Promise<Row[]> {
   const dir = join(folder, storage);
   await mkdir(dir);
-  const expression = storage === "redis" ? `redis({ url: "${await redisServer(dir, fsync)}" })` : `${storage}()`;
+  const expression = await expressionOf(storage, dir);
   say(`${storage}: warming up …`);
   const world = await openWorld({ folder: dir, storage: expression });
   const publish = (form: Form, forSeconds: number): Promise<Turn> =>
