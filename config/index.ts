@@ -4,6 +4,7 @@ export type { LimitsConfig, RelayConfig } from "./define.ts";
 export { replay, retention } from "./jobs.ts";
 export { filesystem } from "../plugins/storage/filesystem.ts";
 export { memory } from "../plugins/storage/memory.ts";
+export { postgres } from "../plugins/storage/postgres.ts";
 export { redis } from "../plugins/storage/redis.ts";
 export { sqlite } from "../plugins/storage/sqlite.ts";
 export { unstorage } from "../plugins/storage/unstorage.ts";

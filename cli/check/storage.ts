@@ -17,6 +17,12 @@ import { checkAddress } from "./machine.ts";
 /** Clocks may differ by this, ms. */
 const [APART_MS, FAR_APART_MS] = [1_000, 30_000];
 
+/** What to do about a server that keeps nothing for sure. */
+const DURABLE: Readonly<Record<string, string>> = {
+  redis: "set appendonly yes and appendfsync always, or wait for replicas with redis({ replicas: 1 })",
+  postgres: "set fsync, full_page_writes and synchronous_commit on",
+};
+
 /** Checks the storage, and the address to listen on, which a relay that has the storage open may hold. */
 export async function checkStorage(plan: Plan, io: CliEnvironment): Promise<readonly Finding[]> {
   const { name, shared } = plan.storage;
@@ -40,10 +46,7 @@ async function checkOpened(plan: Plan, io: CliEnvironment): Promise<readonly Fin
   const storage = await openStorage(plan, { ...io, say: (line) => void lines.push(line.replace(/^relay: /, "")) });
   await using _ = atEnd(() => storage.dispose());
   const found = `${name}: ${storage.durability}`;
-  const todo =
-    name === "redis"
-      ? "set appendonly yes and appendfsync always, or wait for replicas with redis({ replicas: 1 })"
-      : "use sqlite(), filesystem() or redis() where events must not be lost";
+  const todo = DURABLE[name] ?? "use sqlite(), filesystem(), redis() or postgres() where events must not be lost";
   return [
     ...lines.map((line) => warn("storage", `${name}: ${line}`, "see docs/storage.md, docs/nodes.md")),
     storage.durability === "volatile" ? warn("storage", found, todo) : good("storage", found),

@@ -18,6 +18,7 @@ import { fromMqtt } from "../../plugins/source/mqtt.ts";
 import { fromSqs } from "../../plugins/source/sqs.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
+import { postgres } from "../../plugins/storage/postgres.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
@@ -38,6 +39,7 @@ import { needs } from "../support/needs.ts";
 import { type KafkaServer, needsKafka, startKafka } from "../support/kafka.ts";
 import { startNats } from "../support/nats.ts";
 import { pluginContext } from "../support/plugin-context.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 
 /** The words of a next step. */
@@ -193,6 +195,92 @@ describe.skipIf(needs("redis") !== undefined)("Redis", () => {
     const why = await awayOf(fromRedisStream({ url: url(), stream: "s", group: "g" }));
     expect(why).toMatch(cause);
     expect(why).toMatch(NEXT);
+  });
+});
+
+describe.skipIf(needs("postgres") !== undefined)("a PostgreSQL as storage", { timeout: 60_000 }, () => {
+  let server: PostgresServer;
+  let plain: PostgresServer;
+  beforeAll(async () => {
+    const authority = await testAuthority();
+    const { cert, key } = await authority.issue(["127.0.0.1"]);
+    [server, plain] = await Promise.all([
+      startPostgres({ secured: { cert, key, ca: authority.ca, password: "right" } }),
+      startPostgres(),
+    ]);
+    await plain.query("CREATE ROLE reader LOGIN");
+    await plain.query("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+  }, 120_000);
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]();
+    await plain?.[Symbol.asyncDispose]();
+  });
+  const secured = (change: (url: URL) => void): string => {
+    const url = new URL(server.url);
+    change(url);
+    return url.href;
+  };
+  const open = (change: (url: URL) => void): string => {
+    const url = new URL(plain.url);
+    change(url);
+    return url.href;
+  };
+
+  it.each<[string, () => string, RegExp]>([
+    [
+      "a wrong password",
+      () => secured((url) => (url.password = "wrong")),
+      /password authentication failed.*user and password/,
+    ],
+    ["no password", () => secured((url) => (url.password = "")), /password.*user and password/],
+    [
+      "no TLS, where only TLS is let in",
+      () => secured((url) => (url.search = "")),
+      /pg_hba\.conf.*let pg_hba\.conf admit/,
+    ],
+    [
+      "TLS on a plain port",
+      () => open((url) => (url.search = "?sslmode=verify-full")),
+      /does not support SSL.*(see whether|let it)/,
+    ],
+    [
+      "an authority that is not trusted here",
+      () => secured((url) => (url.search = "?sslmode=verify-full")),
+      /not trusted here|self-signed/i,
+    ],
+    [
+      "a database that is not there",
+      () => open((url) => (url.pathname = "/none")),
+      /database "none" does not exist.*make it/,
+    ],
+    [
+      "a role that is not there",
+      () => open((url) => (url.username = "nobody")),
+      /role "nobody" does not exist.*user and password|let pg_hba/,
+    ],
+    [
+      "a role without rights",
+      () => open((url) => (url.username = "reader")),
+      /may not make the schema relay.*let its owner/,
+    ],
+    ["another encoding", () => open((url) => (url.pathname = "/latin")), /encoding LATIN1: make one with UTF8/],
+    ["another protocol", () => `postgres://127.0.0.1:${at.http}/db`, /closed|terminated|see whether/],
+    [
+      "nothing there",
+      () => `postgres://127.0.0.1:${closed}/db`,
+      /nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/,
+    ],
+    ["an unknown name", () => "postgres://postgres.invalid:5432/db", /name/],
+  ])("with %s", async (_, url, cause) => {
+    const given = url();
+    const refusal = await Promise.resolve(postgres({ url: given }).setup(pluginContext(systemClock(), files))).then(
+      () => undefined,
+      (error: unknown) => error as StartError,
+    );
+    expect(refusal).toBeInstanceOf(StartError);
+    expect(refusal?.message).toMatch(cause);
+    expect(refusal?.message).toContain(new URL(given).host);
+    expect(refusal?.message).not.toMatch(/right@|wrong/);
   });
 });
 

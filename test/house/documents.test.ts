@@ -182,6 +182,10 @@ describe("examples", () => {
       "mermaid",
       "ts storage",
       "ts law",
+      // test/plugins/postgres-storage/start.test.ts runs them.
+      "ts postgres",
+      "sql roles",
+      "sql rights",
       ...OUTBOX,
       ...CLIENTS,
       ...RECEIVERS,

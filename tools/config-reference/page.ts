@@ -25,6 +25,7 @@ const PLUGINS = [
   ["sqlite({ … })", "SqliteOptions", "plugins/storage/sqlite.ts"],
   ["filesystem({ … })", "FilesystemOptions", "plugins/storage/filesystem.ts"],
   ["redis({ … })", "RedisOptions", "plugins/storage/redis/options.ts"],
+  ["postgres({ … })", "PostgresStorageOptions", "plugins/storage/postgres/options.ts"],
   ["http({ … })", "HttpOptions", "plugins/source/http.ts"],
   ["webhooks([{ … }])", "WebhookEndpoint", "plugins/source/webhooks/scheme.ts"],
   ["hmac({ … })", "HmacOptions", "plugins/source/webhooks/scheme.ts"],
