@@ -65,18 +65,18 @@ export class Arrived {
     return (this.#json ??= JSON.parse(this.text) as unknown);
   }
 
-  /** Returns a value of the request as text; `undefined` where there is none, or it is no plain value. */
+  /** Returns a value as text; `undefined` where there is none, or no plain one. What is no JSON is a form: nobody signs the content type. */
   value({ of, name }: Hole): string | undefined {
     if (of !== "body") return of === "header" ? this.request.header(name.toLowerCase()) : this.request.params[name];
     try {
-      return this.isForm ? (new URLSearchParams(this.text).get(name) ?? undefined) : this.#inside(name.split("."));
+      return this.#inside(name.split("."));
     } catch {
-      return undefined; // A body that is not what it says is told of when it is stored.
+      return new URLSearchParams(Buffer.from(this.bytes).toString()).get(name) ?? undefined;
     }
   }
 
   #inside(names: readonly string[]): string | undefined {
-    let at: unknown = this.isJson ? this.json : undefined;
+    let at = this.json;
     for (const name of names)
       at = typeof at === "object" && at !== null && Object.hasOwn(at, name) ? at[name as never] : undefined;
     if (typeof at === "string" || typeof at === "boolean") return String(at);

@@ -31,9 +31,9 @@ export function eventOf(arrived: Arrived, reading: Reading): Publication {
   return { text: `{"data":${data}}`, path: "", defaults };
 }
 
-/** Returns path and id, as providers may share ids; a hash where that is no event id. A change here makes repeats into second events. */
+/** Returns path, however it is spelled, and id, as providers may share ids; a hash where that is no event id. A change here makes repeats into second events. */
 function idOf({ request }: Arrived, id: string): string {
-  const whole = `${request.path.slice(1).replaceAll("/", ":")}:${id}`;
+  const whole = `${decodeURIComponent(request.path).slice(1).replaceAll("/", ":")}:${id}`;
   return isEventId(whole) ? whole : `in-${hash("sha256", whole, "hex").slice(0, 40)}`;
 }
 

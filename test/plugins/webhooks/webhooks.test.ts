@@ -152,6 +152,16 @@ describe("a verified webhook", () => {
     expect(made.told).toHaveLength(2);
   });
 
+  it("is the same event in another spelling of its path, and under another content type: nobody has signed those", async () => {
+    const made = await webhooksBench([{ path: "/in/{tenant}", keyId: "{path.tenant}", verify: plain }]);
+    const sent = { path: "/in/acme", params: { tenant: "acme" } };
+    await made.send({ ...signed('{"id":7}'), ...sent });
+    await made.send({ ...signed('{"id":7}'), ...sent, path: "/in/%61cme" });
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/octet-stream"])
+      await made.send({ ...signed('{"id":7}', { "content-type": type }), ...sent });
+    expect(made.told.map(({ id }) => id)).toEqual(["in:acme:7"]);
+  });
+
   it("is told what it lacks where no event can be made of it, and the log says so", async () => {
     const made = await bench({ keyId: "{body.shop}", type: "{body.type}" });
     expect((await refusal(made.send(signed('{"type":"a"}')))).paths).toEqual(["keyId"]);
