@@ -87,32 +87,32 @@ async function ordinalsOf(
   return merged(storage, status === "failed" ? ids : [], waiting, before);
 }
 
-/** Reads failed lines of all of them at once, each time down to where all have been read. */
+/** Reads failed lines of all of them, each time on of those that have been read the least far, down to where all have been read. */
 async function* merged(
   storage: Reads,
   ids: readonly string[],
   waiting: readonly string[],
-  from: string | undefined,
+  before: string | undefined,
 ): AsyncGenerator<readonly string[]> {
-  const limit = Math.max(5, Math.floor(LINES / Math.max(20, ids.length)));
-  for (let before = from; ;) {
-    let down = "";
-    const newest = new Set<string>();
-    const lists = ids.map(async (subscriptionId) => {
-      const after = before && FAILED.key({ subscriptionId, ordinal: before });
+  const known = new Set(waiting.filter((ordinal) => before === undefined || ordinal < before));
+  /** How far the lines of each have been read; those of which none are left are not in it. */
+  const readTo = new Map(ids.map((id) => [id, before]));
+  for (let down = before; down !== "";) {
+    const least = [...readTo.keys()].filter((id) => readTo.get(id) === down);
+    const limit = Math.max(5, Math.floor(LINES / Math.max(20, least.length)));
+    const lists = least.map(async (subscriptionId) => {
+      const after = down && FAILED.key({ subscriptionId, ordinal: down });
       const walk = { reverse: true, limit, ...(after !== undefined && { after }) };
       const ordinals = (await storage.range(FAILED.under({ subscriptionId }), walk)).map(({ key }) => ordinalOf(key));
-      for (const ordinal of ordinals) newest.add(ordinal);
-      const last = ordinals.length === limit ? (ordinals.at(-1) ?? "") : "";
-      if (last > down) down = last;
+      for (const ordinal of ordinals) known.add(ordinal);
+      if (ordinals.length < limit) readTo.delete(subscriptionId);
+      else readTo.set(subscriptionId, ordinals.at(-1));
     });
     await Promise.all(lists);
-    for (const ordinal of waiting) if (before === undefined || ordinal < before) newest.add(ordinal);
-    yield [...newest]
-      .filter((ordinal) => ordinal >= down)
-      .toSorted()
-      .toReversed();
-    if (down === "") return;
-    before = down;
+    const to = [...readTo.values()].reduce<string>((most, one = "") => (one > most ? one : most), "");
+    const all = [...known].filter((ordinal) => ordinal >= to);
+    for (const ordinal of all) known.delete(ordinal);
+    yield all.toSorted().toReversed();
+    down = to;
   }
 }

@@ -102,13 +102,18 @@ describe("a search by deliveries", () => {
   });
 });
 
-/** Fills a key with events that one subscription took, without sending them. */
-async function fill(test: TestPath, sub: string, count: number, failed: ReadonlySet<number>): Promise<void> {
+/** Fills a key with events that one subscription took each, without sending them. */
+async function fill(
+  test: TestPath,
+  subOf: (i: number) => string,
+  count: number,
+  failed: { has(i: number): boolean },
+): Promise<void> {
   let changes: Change[] = [];
   for (let i = 0; i < count; i++) {
     const at = test.clock.now() - count + i;
     const ordinal = ordinalFloor(at);
-    const [id, type] = [`ev:${i}`, "deposit:paid"];
+    const [id, type, sub] = [`ev:${i}`, "deposit:paid", subOf(i)];
     const head = { id, type, keyId: KEY, ordinal, createdAt: at, acceptedAt: at };
     changes.push(EVENT.put(head, { ...head, subscriptionIds: [sub], body: deliveryBody(id, type, KEY, at, "1") }));
     const status = failed.has(i) ? "failed" : "delivered";
@@ -124,7 +129,7 @@ async function fill(test: TestPath, sub: string, count: number, failed: Readonly
 it("a search of a hundred thousand events reads no more than it finds", async () => {
   await using test = await testPath();
   const sub = await test.subscribe();
-  await fill(test, sub, 100_000, new Set([3, 50_000, 99_999]));
+  await fill(test, () => sub, 100_000, new Set([3, 50_000, 99_999]));
   let keys = 0;
   const { range, getMany } = test.storage;
   test.storage.range = async (prefix, options) => {
@@ -153,6 +158,20 @@ it("a search of a hundred thousand events reads no more than it finds", async ()
   expect(await found(test, { delivery: "pending" })).toEqual([]);
   expect((await test.storage.range(FAILED.start)).length).toBe(3);
 }, 60_000);
+
+it("a search over many endpoints of which one fails the most reads on of that one alone", async () => {
+  await using test = await testPath();
+  const subs: string[] = [];
+  for (let i = 0; i < 50; i++) subs.push(await test.subscribe());
+  await fill(test, (i) => subs[i % 40 === 0 ? (i / 40) % 50 : 0] as string, 2_000, { has: () => true });
+  let ranges = 0;
+  const { range } = test.storage;
+  test.storage.range = (prefix, options) => (ranges++, range(prefix, options));
+  expect(await found(test, { delivery: "failed", type: "none" })).toEqual([]);
+  expect(ranges).toBeLessThan(150);
+  const newest = Array.from({ length: 2_000 }, (_, i) => `ev:${1_999 - i}`);
+  expect(await found(test, { delivery: "failed" }, 99)).toEqual(newest);
+});
 
 it("a backlog that one answer cannot put in order is looked at event by event, and nothing is passed over", async () => {
   await using test = await testPath();
