@@ -41,7 +41,7 @@ export async function readFacts(deps: FactsDeps, subs: readonly Subscription[]):
   return facts;
 }
 
-/** @param row since when it has only failed, as all nodes know it @param among how many share the reads */
+/** @param row since when it has only failed, as all nodes know it and acknowledgements name it @param among how many share the reads */
 async function factsOf(
   deps: FactsDeps,
   sub: Subscription,
@@ -50,7 +50,7 @@ async function factsOf(
 ): Promise<EndpointFacts> {
   const known = deps.circuitBreaker.state(sub.id);
   const open = row !== undefined || known.restsUntil !== undefined;
-  const health = { ...known, failingSince: known.failingSince ?? (Number(row) > 0 ? Number(row) : undefined) };
+  const health = { ...known, failingSince: Number(row) > 0 ? Number(row) : known.failingSince };
   if (sub.status === "disabled" && sub.disabledReason === undefined)
     return { sub, health, open, failed: NONE, groups: [] };
   const [{ failed, deliveries }, retried, held, backlog] = await Promise.all([

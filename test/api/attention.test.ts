@@ -1,5 +1,6 @@
 // What needs attention, asked of a relay: the dead among many endpoints, why, until when, and who knows of it.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AttentionReader } from "../../core/attention/attention.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, serve, type Got, type Served } from "./serve.ts";
 
@@ -125,6 +126,15 @@ describe("a key with 24 endpoints of which 8 are dead", () => {
     await settled(api);
     expect((await now())?.failures?.[0]).toMatchObject({ statusCode: 418 });
     expect(await now()).not.toHaveProperty("acknowledged");
+  });
+
+  it("is acknowledged on a node, too, that has seen it fail later", async () => {
+    const id = `${subs[6]}.down`;
+    expect((await api.ask("POST", `${LIST}/acknowledge`, { body: { id } })).status).toBe(200);
+    const { parts, clock } = api.path;
+    const state = () => ({ failures: 5, failingSince: clock.now() + 1_000 });
+    const other = new AttentionReader({ ...parts, circuitBreaker: { state } });
+    expect((await other.ofKey(KEY, subs[6])).map((one) => [one.id, one.acknowledged?.by])).toEqual([[id, "user-all"]]);
   });
 
   it("knows nothing of what is not in the list", async () => {
