@@ -1,9 +1,10 @@
 // Bodies under way hold never more than the budget, never all of it by one caller, and nothing once they are answered.
 import { PassThrough } from "node:stream";
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createBodyBudget, HeldBody, readBody } from "../../core/api/http/body.ts";
+import { createBodyBudget, createBodyBudgets, HeldBody, readBody } from "../../core/api/http/body.ts";
+import { Call } from "../../core/api/http/call.ts";
 import type { Problem } from "../../core/model/problem.ts";
 
 const MIB = 1_048_576;
@@ -95,5 +96,20 @@ describe("a body", () => {
     const error = (await readBody(upload(8 * MIB), 8 * MIB, held).catch((reason: unknown) => reason)) as Problem;
     expect([error.code, error.extras.retryAfter, held.refused]).toEqual(["PROVIDER_BACKPRESSURE", 5, true]);
     expect(budget.held()).toBe(12 * MIB);
+  });
+
+  it("of one whom nobody knows yet takes no room of publishers", async () => {
+    const budgets = createBodyBudgets(16 * MIB);
+    const sent = Array.from({ length: 100 }, (_, n) => {
+      const req = Object.assign(upload(), { rawHeaders: [] });
+      req.write(Buffer.alloc(255 * 1_024));
+      return new Call(req, {} as ServerResponse, `req_${n}`, () => `10.0.0.${n}`, budgets);
+    });
+    const read = sent.map((call) => call.body(256 * 1_024).catch((error: Problem) => error.code));
+    await turn();
+    expect(budgets.large.held()).toBe(0);
+    expect(budgets.large.fits(["a publisher"], 8 * MIB)).toBe(true);
+    for (const { req } of sent) req.destroy();
+    expect(await Promise.all(read)).toContain("PROVIDER_BACKPRESSURE");
   });
 });

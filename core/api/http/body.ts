@@ -62,16 +62,17 @@ export const SMALL_BODY = 64 * 1024;
 const LARGE_BODY = MAX_BATCH_BYTES + SMALL_BODY;
 const SMALL_BYTES = 8 * 1024 * 1024;
 
-/** The budgets of one server. Small bodies have their own, so that they cannot take the room of publishers. */
+/** The budgets of one server. Small bodies, and those of senders yet unknown, cannot take the room of publishers. */
 export interface BodyBudgets {
   readonly large: BodyBudget;
-  /** Of bodies that may be up to `SMALL_BODY` long. */
+  readonly unknown: BodyBudget;
   readonly small: BodyBudget;
 }
 
 /** @param maxBytes of bodies that are published */
 export const createBodyBudgets = (maxBytes: number): BodyBudgets => ({
   large: createBodyBudget(maxBytes, LARGE_BODY),
+  unknown: createBodyBudget(maxBytes, LARGE_BODY),
   small: createBodyBudget(SMALL_BYTES, 2 * SMALL_BODY),
 });
 

@@ -67,11 +67,10 @@ export class Call implements RouteRequest {
     if (this.#whole !== undefined) return this.#whole.then((bytes) => atMost(bytes, maxBytes));
     // Nothing of it is read, so one who takes more can still have it.
     if (announcedBy(this.req) > maxBytes) return Promise.reject(tooLarge(maxBytes));
-    const { large, small } = this.#budgets;
-    this.#held ??= new HeldBody(maxBytes > SMALL_BODY ? large : small, () => {
-      const address = addressGroup(this.address);
-      return caller === undefined ? [address] : [address, caller];
-    });
+    const { large, unknown, small } = this.#budgets;
+    const budget = caller === undefined ? unknown : large;
+    const who = (): readonly string[] => [addressGroup(this.address), caller ?? []].flat();
+    this.#held ??= new HeldBody(maxBytes > SMALL_BODY ? budget : small, who);
     return (this.#whole = readBody(this.req, maxBytes, this.#held));
   }
 
