@@ -23,7 +23,7 @@ import { getText, readEvent, readTexts } from "./damage.ts";
 import { dueOf, putDue } from "./delivery-records.ts";
 import { everyEntry } from "./every-entry.ts";
 import { holdsUp, holdUp } from "./held.ts";
-import { countIn, findStuck, rebuildRow } from "./sequence-rows.ts";
+import { countIn, findStuck, rebuildRow, type SequenceId } from "./sequence-rows.ts";
 import { readWaiting } from "./sequences.ts";
 import { readSubscription } from "./subscription-record.ts";
 import { transact, tryCommit } from "./transaction.ts";
@@ -31,12 +31,6 @@ import { transact, tryCommit } from "./transaction.ts";
 type Writable = Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
   readonly queue: Pick<Storage["queue"], "add">;
 };
-
-interface SequenceId {
-  readonly keyId: string;
-  readonly subscriptionId: string;
-  readonly sequence: number;
-}
 
 const absent = (key: string): Change => ({ op: "check", key, if: null });
 

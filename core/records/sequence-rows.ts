@@ -10,7 +10,7 @@ import { everyEntry, everyPage } from "./every-entry.ts";
 
 const PAGE = 500;
 
-interface SequenceId {
+export interface SequenceId {
   readonly keyId: string;
   readonly subscriptionId: string;
   readonly sequence: number;
