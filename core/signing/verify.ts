@@ -70,6 +70,62 @@ export function verifyEd25519(
   });
 }
 
+/** A request as Fetch, `node:http` and the frameworks on them hand it out. Its body is unread, or is the raw bytes. */
+interface Incoming {
+  readonly headers: Headers;
+  readonly body?: unknown;
+  /** Where a framework keeps the bytes beside what it parsed. */
+  readonly rawBody?: unknown;
+  /** True once the stream of a Fetch request, or of one of `node:http`, was read. */
+  readonly bodyUsed?: boolean;
+  readonly readableDidRead?: boolean;
+}
+
+/** No delivery is longer, unless a transform makes it so. */
+const MOST_BYTES = 1_048_576;
+
+/**
+ * Reads a request's body and checks the Standard Webhooks signature over it. Nothing is read of a request without a time or
+ * an id, and no more than `maxBytes` of any.
+ * @param request of Fetch, `node:http`, Express, Fastify (`request` or `request.raw`), …: before a parser has changed its body
+ * @param secret by an empty one nothing is right
+ * @param options.maxBytes a longer body is wrong. @default 1 MiB
+ * @param options.now epoch ms, for tests
+ * @returns the body's text; `undefined` for a request that the relay has not signed
+ * @throws TypeError when the body was read or parsed before: its bytes are gone
+ */
+export async function verifyRequest(
+  request: Incoming,
+  secret: string,
+  { maxBytes = MOST_BYTES, now = Date.now() }: { readonly maxBytes?: number; readonly now?: number } = {},
+): Promise<string | undefined> {
+  const { headers } = request;
+  if (signedPrefix(headers, now) === undefined || keyOf(secret) === undefined) return undefined;
+  const body = await rawBody(request, maxBytes);
+  return body !== undefined && verifyStandard(body, headers, secret, now) ? body.toString("utf8") : undefined;
+}
+
+/** @returns `undefined` when it is longer than `maxBytes` */
+async function rawBody(request: Incoming, maxBytes: number): Promise<Buffer | undefined> {
+  const { body, rawBody: kept, bodyUsed, readableDidRead } = request;
+  const raw = [kept, body].find((one) => typeof one === "string" || one instanceof Uint8Array);
+  if (raw !== undefined) return Buffer.from(raw as Uint8Array);
+  const stream = isStream(body) ? body : isStream(request) ? request : undefined;
+  if (bodyUsed === true || readableDidRead === true || (stream === undefined && body !== undefined && body !== null))
+    throw new TypeError("the body was read or parsed already: verify its raw bytes, before a parser of JSON runs");
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream ?? []) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const isStream = (value: unknown): value is AsyncIterable<Uint8Array> =>
+  typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+
 /** SPKI of an Ed25519 public key is this and its 32 bytes (RFC 8410). */
 const SPKI = Buffer.from("302a300506032b6570032100", "hex");
 const PUBLIC_BYTES = 32;

@@ -42,7 +42,10 @@ async function examples(): Promise<readonly Example[]> {
   return found;
 }
 /** Receivers in other languages: test/documents/verify-guide.test.ts runs them. */
-const RECEIVERS = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map((language) => `${language} verify`);
+const VERIFY = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map((language) => `${language} verify`);
+/** Whole ones, which test/documents/receivers-guide.test.ts runs: it finds every example of their page. */
+const WHOLE = (await examples()).filter(({ file }) => file === "docs/receivers.md").map(({ info }) => info);
+const RECEIVERS = [...VERIFY, ...WHOLE];
 /** Tables and statements of docs/sources.md: the tests of the PostgreSQL source are made of them. */
 const OUTBOX = ["outbox", "insert", "mark", "feed"].map((what) => `sql ${what}`);
 /** Of docs/clients.md: test/documents/clients-guide.test.ts runs them. */
