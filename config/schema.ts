@@ -119,6 +119,7 @@ const delivery = options({
   concurrency: whole(1, 100_000),
   perSubscription: whole(1, 100_000),
   holdMs: ms(0, 3_600_000),
+  receiverControl: flag,
 }).refine((value) => (value.perSubscription ?? 0) <= (value.concurrency ?? DELIVERY.concurrency), {
   path: ["perSubscription"],
   message: "must not be more than concurrency",

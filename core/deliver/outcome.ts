@@ -8,16 +8,29 @@ import type { Reply } from "../ports/transport.ts";
  */
 export function judge(
   reply: Reply,
-  at: { readonly attempt: number; readonly retry: RetryOptions; readonly now: number; readonly random: number },
+  at: {
+    readonly attempt: number;
+    readonly retry: RetryOptions;
+    readonly now: number;
+    readonly random: number;
+    /** True: the receiver may say what follows. */
+    readonly receiverControl?: boolean | undefined;
+  },
 ): Outcome {
-  const { attempt, retry, now, random } = at;
+  const { attempt, retry, now, random, receiverControl } = at;
+  const control =
+    receiverControl === true && reply.kind === "response" ? reply.control?.trim().toLowerCase() : undefined;
   if (reply.kind === "response") {
-    if (reply.status >= 200 && reply.status < 300) return { kind: "delivered" };
+    const disables = control === "disable";
+    if (reply.status >= 200 && reply.status < 300)
+      return disables ? { kind: "delivered", disables } : { kind: "delivered" };
     if (reply.status === 410) return { kind: "gone" };
+    if (disables) return { kind: "disabled" };
   }
   const asks = reply.kind === "response" && (reply.status === 429 || reply.status === 503);
   const pauseMs = asks ? retryAfterMs(reply.retryAfter, now) : undefined;
   const pause = pauseMs === undefined ? {} : { pauseMs };
+  if (control === "abort-message") return { kind: "aborted", ...pause };
   if (attempt >= retry.attempts) return { kind: "exhausted", ...pause };
   const own = retryDelayMs(attempt, retry, random);
   return { kind: "retry", at: now + Math.max(own, pauseMs ?? 0), ...pause };

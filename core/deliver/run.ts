@@ -2,7 +2,7 @@
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
-import type { RetryOptions, Subscription } from "../model/subscription.ts";
+import type { DisabledReason, RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
@@ -40,8 +40,10 @@ export interface DeliveryDeps {
   readonly mostHeld: number;
   /** Those whose waits are held now. */
   readonly heldWaits: Set<Run>;
-  /** Ends the subscription, because its endpoint answered 410. */
-  readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
+  /** True: `webhook-delivery` of an answer is obeyed. @default false */
+  readonly receiverControl?: boolean;
+  /** Ends the subscription, because its endpoint answered 410, or asked for it. */
+  readonly disable: (keyId: string, subscriptionId: string, reason: DisabledReason, eventType: string) => Promise<void>;
   /** Asked before each attempt, and again when its transform has run. */
   readonly gates: Pick<Gates, "paused" | "admit" | "left" | "pause">;
   /** Asked after them, once, of a subscription that has a rate: what it lets through counts. */

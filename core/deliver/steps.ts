@@ -1,11 +1,11 @@
 /** The steps of one attempt, in their order. Each says what follows it. */
 import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { Outcome } from "../model/attempt.ts";
-import { attemptId, deliveryId, type Delivery } from "../model/delivery.ts";
+import { attemptId, deliveryId, type Delivery, type EndReason } from "../model/delivery.ts";
 import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { DUE } from "../model/schema.ts";
-import type { Subscription } from "../model/subscription.ts";
+import type { DisabledReason, Subscription } from "../model/subscription.ts";
 import { dropDue, dueOf, endedChanges, freshDelivery, movedChanges, putDelivery } from "../records/delivery-records.ts";
 import { asEnded, countEnd, FRESH_MS } from "../records/ended-by.ts";
 import { isNamed, loadRecord } from "../records/load-record.ts";
@@ -153,7 +153,8 @@ function judge(run: Run): Next {
   const before = run.delivery as Delivery;
   const now = deps.clock.now();
   const retry = sub.retry ?? deps.retry;
-  const outcome = judgeReply(reply, { attempt: turn.number, retry, now, random: deps.random() });
+  const { receiverControl } = deps;
+  const outcome = judgeReply(reply, { attempt: turn.number, retry, now, random: deps.random(), receiverControl });
   run.outcome = outcome;
   run.tried = { ...before, attempts: [...before.attempts, attempt], updatedAt: now };
   if (outcome.kind === "delivered" && deps.circuitBreaker.failing.size === 0) return "go";
@@ -176,7 +177,7 @@ function record(run: Run): MaybePromise<Next> {
 
 type Recorders = { readonly [K in Outcome["kind"]]: (run: Run, outcome: Outcome & { kind: K }) => Promise<Next> };
 const RECORD: Recorders = {
-  async delivered(run) {
+  async delivered(run, { disables }) {
     const now: Delivery = (run.delivery = { ...run.tried, status: "delivered", nextAttemptAt: undefined });
     // Only a success gives its slot back early. Any other outcome may ask for a pause, which must be known first.
     const { slot } = run;
@@ -187,12 +188,19 @@ const RECORD: Recorders = {
     } finally {
       if (early) slot?.stored();
     }
+    if (disables === true) await disable(run, "receiver_disabled");
     return "go";
   },
   async gone(run) {
-    const { deps, sub, signal } = run;
     await fail(run, "endpoint_gone");
-    await persist(() => deps.gone(sub.keyId, sub.id, (run.loaded as CachedEvent).event.type), signal, deps);
+    return disable(run, "endpoint_gone");
+  },
+  async disabled(run) {
+    await fail(run, "receiver_disabled");
+    return disable(run, "receiver_disabled");
+  },
+  async aborted(run) {
+    await fail(run, "receiver_aborted");
     return "go";
   },
   async exhausted(run) {
@@ -219,7 +227,13 @@ const RECORD: Recorders = {
   },
 };
 
-function fail(run: Run, reason: "endpoint_gone" | "exhausted"): Promise<void> {
+/** Comes after the result is stored: a process that dies between them is told the same by the next answer. */
+async function disable({ deps, sub, signal, loaded }: Run, reason: DisabledReason): Promise<Next> {
+  await persist(() => deps.disable(sub.keyId, sub.id, reason, (loaded as CachedEvent).event.type), signal, deps);
+  return "go";
+}
+
+function fail(run: Run, reason: EndReason): Promise<void> {
   const failed: Delivery = (run.delivery = { ...run.tried, status: "failed", reason, nextAttemptAt: undefined });
   return settleFailed(run, failed, run.sub, (run.loaded as CachedEvent).event);
 }

@@ -35,12 +35,15 @@ export interface Attempt {
 
 /** The meaning of an attempt for its delivery. */
 export type Outcome =
-  | { readonly kind: "delivered" }
+  | { readonly kind: "delivered"; readonly disables?: true }
   /** `at` is epoch ms. `pauseMs`: how long the receiver asked to be left alone. */
   | { readonly kind: "retry"; readonly at: number; readonly pauseMs?: number }
   | { readonly kind: "exhausted"; readonly pauseMs?: number }
   /** 410: the endpoint is gone for good. */
-  | { readonly kind: "gone" };
+  | { readonly kind: "gone" }
+  /** The receiver has asked that its subscription be disabled, or that this delivery be given up. */
+  | { readonly kind: "disabled" }
+  | { readonly kind: "aborted"; readonly pauseMs?: number };
 
 /** The attempt that is signed: one of an event, as its receiver gets it. */
 export interface Signable {

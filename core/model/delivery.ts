@@ -11,6 +11,8 @@ export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
 export type EndReason =
   | "exhausted"
   | "endpoint_gone"
+  | "receiver_disabled"
+  | "receiver_aborted"
   | "subscription_disabled"
   | "subscription_deleted"
   | "cancel_requested"

@@ -6,8 +6,8 @@ import type { Codec } from "./kind.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
-/** Why the relay disabled it: the endpoint answered 410, or it only failed for days. Absent when a person did. */
-export type DisabledReason = "endpoint_gone" | "endpoint_failing";
+/** Why the relay disabled it: the endpoint answered 410, asked for it, or only failed for days. Absent when a person did. */
+export type DisabledReason = "endpoint_gone" | "receiver_disabled" | "endpoint_failing";
 /** Never stored: what is shown of a subscription whose record is damaged. */
 export type RecordDamaged = "record_damaged";
 

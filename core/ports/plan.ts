@@ -125,6 +125,11 @@ export interface DeliveryOptions {
   readonly perSubscription?: number | undefined;
   /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
   readonly holdMs: number;
+  /**
+   * Obeys the header `webhook-delivery` of a receiver's answer: `disable` disables the subscription, `abort-message` ends the
+   * delivery as failed. @default false
+   */
+  readonly receiverControl?: boolean | undefined;
 }
 
 export interface GuardOptions {

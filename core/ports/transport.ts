@@ -29,6 +29,8 @@ export type Reply =
       readonly status: number;
       /** The raw `Retry-After`, if any. */
       readonly retryAfter?: string;
+      /** The raw `webhook-delivery`, if any: `disable` or `abort-message`, which `delivery.receiverControl` obeys. */
+      readonly control?: string;
       /** At most 4 KiB of the body, as it came, never inflated. */
       readonly excerpt: Uint8Array;
       readonly truncated: boolean;

@@ -225,7 +225,11 @@ const FAILURE = {
   deliveryId: text,
   eventId: text,
   type: { ...text, description: "The type of the event that was not delivered." },
-  reason: { ...text, description: "Why the delivery has failed: `exhausted` or `endpoint_gone`." },
+  reason: {
+    ...text,
+    description:
+      "Why the delivery has failed: `exhausted`, `endpoint_gone`, `receiver_disabled` or `receiver_aborted`.",
+  },
   cycle: { ...count, description: "0, or how often it was replayed." },
   attempts: { ...count, description: "Attempts of this cycle." },
 } as const;
@@ -249,7 +253,9 @@ const SCHEMAS: Readonly<Record<keyof typeof NOTICE_MEANINGS, Schema>> = {
   "relay:breaker.opened": about({ failures: count, failingSince: time, pausedUntil: time }),
   "relay:breaker.closed": about({ failingSince: time }),
   "relay:subscription.failing": about(FAILURE),
-  "relay:subscription.disabled": about({ reason: { enum: ["endpoint_gone", "endpoint_failing", "by_hand"] } }),
+  "relay:subscription.disabled": about({
+    reason: { enum: ["endpoint_gone", "receiver_disabled", "endpoint_failing", "by_hand"] },
+  }),
   "relay:secret.expiring": about({ previousSecretExpiresAt: time }),
   "relay:pending.high": data({ ...COMMON, pending: count, bound: count }, ["keyId", "heldBack"]),
   "relay:attention.needed": data({ ...COMMON, ...SUBSCRIPTION, ...ATTENTION, reason: text, help: text }, OPTIONAL),

@@ -23,6 +23,8 @@ const operation = operationsOf("Deliveries");
 const reason = z.enum([
   "exhausted",
   "endpoint_gone",
+  "receiver_disabled",
+  "receiver_aborted",
   "subscription_disabled",
   "subscription_deleted",
   "cancel_requested",

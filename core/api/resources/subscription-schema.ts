@@ -252,7 +252,7 @@ const shown = {
   orderBy: z.union([z.string(), z.array(z.string())]).optional(),
   onFailed: z.enum(["skip", "hold"]).optional(),
   disabledReason: note(
-    z.enum(["endpoint_gone", "endpoint_failing", "record_damaged"]).optional(),
+    z.enum(["endpoint_gone", "receiver_disabled", "endpoint_failing", "record_damaged"]).optional(),
     "`record_damaged`: its stored record is damaged; of what is shown, only its id is certain.",
   ),
 };

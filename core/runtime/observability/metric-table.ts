@@ -46,7 +46,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     "source",
   ]),
   deliveries: counter("Deliveries that came to an end, by outcome", ["outcome"], {
-    known: ["delivered", "exhausted", "gone", "damaged"],
+    known: ["delivered", "exhausted", "gone", "disabled", "aborted", "damaged"],
   }),
   deliveries_replayed: counter("Deliveries moved back to pending by a replay", ["by"], {
     known: ["api", "job"],
@@ -60,7 +60,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   }),
   breakers_opened: counter("Times that a subscription was paused for failing in a row"),
   subscriptions_disabled: counter("Subscriptions disabled by the relay, by reason", ["reason"], {
-    known: ["endpoint_gone", "endpoint_failing"],
+    known: ["endpoint_gone", "receiver_disabled", "endpoint_failing"],
   }),
   storage_faults: counter("Commits that failed, by fault", ["fault"], {
     known: ["unavailable", "full", "uncertain", "broken"],

@@ -89,6 +89,8 @@ export const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url)
 const REASONS: Readonly<Record<string, string>> = {
   exhausted: "all attempts failed",
   endpoint_gone: "the endpoint answered 410 Gone",
+  receiver_disabled: "the receiver asked to be disabled",
+  receiver_aborted: "the receiver gave it up",
   endpoint_failing: "it only failed for days",
   subscription_disabled: "the subscription was disabled",
   subscription_deleted: "the subscription was deleted",

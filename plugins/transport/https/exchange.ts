@@ -46,6 +46,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #written = false;
   #status = 0;
   #retryAfter: string | undefined;
+  #control: string | undefined;
   #read = 0;
   #kept: Uint8Array = EMPTY;
 
@@ -162,8 +163,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   responded(status: number, headers: Headers): void {
     this.#status = status;
-    const after = headers["retry-after"];
+    const { "retry-after": after, "webhook-delivery": control } = headers;
     this.#retryAfter = Array.isArray(after) ? after[0] : after;
+    this.#control = Array.isArray(control) ? control[0] : control;
   }
 
   received(chunk: Uint8Array): void {
@@ -219,6 +221,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
       kind: "response",
       status: this.#status,
       retryAfter: this.#retryAfter,
+      ...(this.#control !== undefined && { control: this.#control }),
       excerpt: this.#kept,
       truncated,
       ...(token !== undefined && { hidden: [token] }),
