@@ -3,6 +3,9 @@ import type { MaybePromise } from "../lib/maybe-promise.ts";
 import type { ProblemCode } from "../model/problem.ts";
 import type { Access } from "../model/token.ts";
 
+/** A `Content-Encoding` that a body may have. */
+export type ContentCoding = "gzip" | "deflate";
+
 /** A request as a plug-in's route gets it. Header names are lower case. */
 export interface RouteRequest {
   readonly method: string;
@@ -13,9 +16,11 @@ export interface RouteRequest {
   /**
    * Reads the whole body. The server bounds what all bodies together may hold, what one address may hold, and what one
    * `caller` may hold (the authenticated caller, where it is known).
-   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room
+   * @param coding the body is inflated while it is read, and every bound counts the bytes that come out
+   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room, INVALID_JSON for a
+   * body that cannot be inflated
    */
-  body(maxBytes: number, caller?: string): Promise<Uint8Array>;
+  body(maxBytes: number, caller?: string, coding?: ContentCoding): Promise<Uint8Array>;
   /** The client's address, with trusted proxies taken into account. */
   readonly address: string;
   readonly requestId: string;

@@ -172,15 +172,18 @@ describe("POST /events", () => {
     expect((await refusal(empty)).code).toBe("VALIDATION_FAILED");
   });
 
-  it("refuses other content types and every encoding", async () => {
+  it("refuses other content types, and every encoding but gzip and deflate", async () => {
     const made = await bench();
     const refused: readonly Readonly<Record<string, string>>[] = [
       { "Content-Type": "text/plain" },
       { "Content-Type": "" },
       { "Content-Type": "application/json; charset=iso-8859-1" },
       { "Content-Type": "application/json, application/json" },
-      { "Content-Encoding": "gzip" },
+      { "Content-Encoding": "br" },
+      { "Content-Encoding": "gzip, gzip" },
+      { "Content-Encoding": "deflate, gzip" },
       { "Content-Encoding": "identity" },
+      { "Content-Encoding": "" },
     ];
     for (const headers of refused) {
       expect((await refusal(made.post(event, headers))).code).toBe("UNSUPPORTED_MEDIA_TYPE");

@@ -1,4 +1,5 @@
 /** A request as a plug-in's route sees it, made without a server. */
+import { unzipSync } from "node:zlib";
 import { Problem } from "../../core/model/problem.ts";
 import type { Route, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 
@@ -11,7 +12,8 @@ export function routeRequest(body: string | Uint8Array, headers: Readonly<Record
     params: {},
     query: new URLSearchParams(),
     header: (name) => lower.get(name),
-    body: async (maxBytes) => {
+    body: async (maxBytes, _caller, coding) => {
+      if (coding !== undefined) return unzipSync(bytes);
       if (bytes.length > maxBytes) throw new Problem("PAYLOAD_TOO_LARGE", "too large");
       return bytes;
     },

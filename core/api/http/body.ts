@@ -6,6 +6,8 @@ import type { IncomingMessage } from "node:http";
 import { Tally } from "../../lib/tally.ts";
 import { MAX_BATCH_BYTES } from "../../model/event.ts";
 import { Problem } from "../../model/problem.ts";
+import type { ContentCoding } from "../../ports/route.ts";
+import { INFLATER_BYTES, inflaterOf, notInflated } from "./inflate.ts";
 
 /** The share of the budget that one caller may always hold, if there is room at all. */
 const SHARE = 1 / 8;
@@ -179,18 +181,27 @@ const noRoom = (): Problem =>
 /**
  * Reads the whole body. A body with an announced length that is too long is refused before it is read. Bytes count as they
  * arrive, so a stalled upload holds what it has sent, and no more.
- * @throws Problem PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE; Gone when the client went away
+ * @param coding what the body is inflated from, as it arrives: then all bounds count what comes out
+ * @throws Problem PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE, INVALID_JSON for what cannot be inflated; Gone when the client
+ * went away
  */
-export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody): Promise<Uint8Array> {
+export function readBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  held: HeldBody,
+  coding?: ContentCoding,
+): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   const announced = announcedBy(req);
   let size = 0;
   let first: Buffer | undefined;
   let pieces: Pieces | undefined;
   let refused = false;
-  const refuse = (problem: Problem): void => {
+  let inflater: ReturnType<typeof inflaterOf> | undefined;
+  const refuse = (problem: Error): void => {
     refused = true;
     first = pieces = undefined;
+    if (inflater !== undefined) req.unpipe(inflater.destroy());
     held.release();
     reject(problem);
   };
@@ -203,18 +214,28 @@ export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody)
   if (announced > maxBytes) reject(tooLarge(maxBytes));
   else if (announced > AT_ONCE && !held.fits(announced)) refuseRoom();
   else if (req.destroyed && !req.readableEnded) reject(new Gone());
+  else if (coding !== undefined && !held.hold(INFLATER_BYTES, false)) refuseRoom();
   else {
-    req.on("data", (chunk: Buffer) => {
+    if (coding !== undefined) req.pipe((inflater = inflaterOf(coding)));
+    const bytes = inflater ?? req;
+    bytes.on("data", (chunk: Buffer) => {
       if (refused) return;
       size += chunk.length;
       if (size > maxBytes) return refuse(tooLarge(maxBytes));
       if (first === undefined) {
-        if (!held.hold(chunk.length, chunk.length === announced)) return refuseRoom();
+        if (!held.hold(chunk.length, inflater === undefined && chunk.length === announced)) return refuseRoom();
         first = chunk;
       } else if (!(pieces ??= new Pieces(first)).add(chunk, (bytes) => held.hold(bytes, false))) refuseRoom();
     });
     const over = (): void =>
-      req.readableEnded ? resolve(pieces?.whole() ?? first ?? Buffer.alloc(0)) : reject(new Gone());
+      bytes.readableEnded ? resolve(pieces?.whole() ?? first ?? Buffer.alloc(0)) : reject(new Gone());
+    if (coding !== undefined && inflater !== undefined) {
+      inflater.on("end", over);
+      inflater.on("error", () => refuse(notInflated(coding)));
+      // What has come in whole may still be coming out.
+      req.on("close", () => void (req.readableEnded || refuse(new Gone())));
+      return promise;
+    }
     // Each comes once, and a promise settles once: `once` would only make an object of each.
     req.on("end", over);
     req.on("error", over);

@@ -6,7 +6,7 @@ import type { LimitVerdict } from "../../limits/limiter.ts";
 import { Problem, type ProblemCode } from "../../model/problem.ts";
 import type { Access } from "../../model/token.ts";
 import type { Principal } from "../../ports/auth.ts";
-import type { RouteRequest } from "../../ports/plugin.ts";
+import type { ContentCoding, RouteRequest } from "../../ports/route.ts";
 import type { AddressOf } from "./client-address.ts";
 import { announcedBy, atMost, type BodyBudgets, Gone, HeldBody, readBody, SMALL_BODY, tooLarge } from "./body.ts";
 
@@ -63,7 +63,7 @@ export class Call implements RouteRequest {
     return typeof value === "string" ? value : value?.join(", ");
   }
 
-  body(maxBytes: number, caller?: string): Promise<Uint8Array> {
+  body(maxBytes: number, caller?: string, coding?: ContentCoding): Promise<Uint8Array> {
     if (this.#whole !== undefined) return this.#whole.then((bytes) => atMost(bytes, maxBytes));
     // Nothing of it is read, so one who takes more can still have it.
     if (announcedBy(this.req) > maxBytes) return Promise.reject(tooLarge(maxBytes));
@@ -71,7 +71,7 @@ export class Call implements RouteRequest {
     const budget = caller === undefined ? unknown : large;
     const who = (): readonly string[] => [addressGroup(this.address), caller ?? []].flat();
     this.#held ??= new HeldBody(maxBytes > SMALL_BODY ? budget : small, who);
-    return (this.#whole = readBody(this.req, maxBytes, this.#held));
+    return (this.#whole = readBody(this.req, maxBytes, this.#held, coding));
   }
 
   /** True when the body was refused for want of room: then the rest of it is not read either. */

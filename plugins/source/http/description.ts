@@ -40,6 +40,19 @@ const event = z
   })
   .meta({ id: "Publication", description: "At most 256 KiB." });
 
+const cloudEvent = z
+  .looseObject({
+    specversion: z.string().regex(/^1\./).meta({ examples: ["1.0"] }),
+    id: z.string().min(1),
+    source: z.string().optional(),
+    type: z.string().min(1),
+    relaykeyid: z
+      .string()
+      .optional()
+      .meta({ description: "The API key that the event is of. Left out: `subject`, where it is one." }),
+  })
+  .meta({ id: "CloudEvent", description: "CloudEvents 1.0 as JSON. At most 256 KiB." });
+
 const time = z.iso.datetime();
 const meta = z.strictObject({ timestamp: time }).meta({ id: "Meta" });
 const accepted = z
@@ -55,12 +68,13 @@ const accepted = z
 
 const example = { type: "deposit:paid", keyId: "key_1", data: { amount: "12.50", currency: "EUR" } };
 const second = { ...example, id: "invoice-17" };
+const cloud = { specversion: "1.0", id: "A234", source: "/shop", type: "order.paid", relaykeyid: "key_1", data: 1 };
 
 export const publishing: RouteDescription = {
   operationId: "publishEvents",
   summary: "Publish events; a 202 means that they are stored",
   description:
-    "One event, a list of them, or one a line (NDJSON); at most 8 MiB and 1,000 events a request. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.",
+    "One event, a list of them, one a line (NDJSON), or CloudEvents, also in binary mode (`ce-…` headers, and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.",
   tag: "Publishing",
   security: { name: "publish", description: "A publish token." },
   headers: z.strictObject({
@@ -91,6 +105,12 @@ export const publishing: RouteDescription = {
       type: "application/x-ndjson",
       schema: z.string().meta({ description: "A `Publication` a line, at most 1,000 of them." }),
       examples: { lines: `${JSON.stringify(example)}\n${JSON.stringify(second)}\n` },
+    },
+    { type: "application/cloudevents+json", schema: cloudEvent, examples: { one: cloud } },
+    {
+      type: "application/cloudevents-batch+json",
+      schema: z.array(cloudEvent).min(1).max(MAX_BATCH_EVENTS),
+      examples: { list: [cloud] },
     },
   ],
   answers: [

@@ -1,13 +1,17 @@
-/** Reads the body of a publish request: one event, a list of them, or one per line (https://github.com/ndjson/ndjson-spec). */
+/**
+ * Reads the body of a publish request: one event, a list of them, one per line (https://github.com/ndjson/ndjson-spec), or
+ * CloudEvents.
+ */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { faultIn } from "../../../core/lib/json-fault.ts";
 import { elements, lines, skipSpace, utf8 } from "../../../core/lib/json.ts";
 import { mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
-import type { RouteRequest } from "../../../core/ports/plugin.ts";
+import type { ContentCoding, RouteRequest } from "../../../core/ports/route.ts";
 import type { Publication } from "../../../core/ports/source.ts";
+import { binaryEvent, isBinary, structuredEvents } from "./cloud-events.ts";
 
-type Format = "json" | "ndjson";
+type Format = "json" | "ndjson" | "cloudevent" | "cloudevents" | "binary";
 
 export interface PublishBody {
   readonly format: Format;
@@ -20,6 +24,13 @@ export interface PublishBody {
 const FORMATS: ReadonlyMap<string, Format> = new Map([
   ["application/json", "json"],
   ["application/x-ndjson", "ndjson"],
+  ["application/cloudevents+json", "cloudevent"],
+  ["application/cloudevents-batch+json", "cloudevents"],
+]);
+const CODINGS: ReadonlyMap<string, ContentCoding> = new Map([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
 ]);
 
 /**
@@ -28,18 +39,25 @@ const FORMATS: ReadonlyMap<string, Format> = new Map([
  */
 export async function readEventBody(request: RouteRequest, caller: string): Promise<PublishBody> {
   const contentType = request.header("content-type") ?? "";
-  const format = FORMATS.get(contentType) ?? formatOf(contentType);
-  if (request.header("content-encoding") !== undefined)
-    throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.", {
-      headers: { "Accept-Encoding": "identity" },
-    });
-  const bytes = await request.body(MAX_BATCH_BYTES, caller);
+  const format = FORMATS.get(contentType) ?? formatOf(contentType, isBinary(request));
+  const encoding = request.header("content-encoding");
+  const coding = encoding === undefined ? undefined : codingOf(encoding);
+  const bytes = await request.body(MAX_BATCH_BYTES, caller, coding);
+  if (format === "binary" || (format === "json" && isBinary(request))) {
+    const event = binaryEvent(request, bytes);
+    // What its headers say is a part of it.
+    return { format: "binary", bytes: Buffer.from(event.text), publications: [event], batch: false };
+  }
   let text: string;
   try {
     text = utf8.decode(bytes);
   } catch {
     throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
   }
+  if (format === "cloudevent")
+    return { format, bytes, publications: await structuredEvents([{ text, path: "" }]), batch: false };
+  if (format === "cloudevents")
+    return { format, bytes, publications: await structuredEvents(items(text)), batch: true };
   if (format === "ndjson") return { format, bytes, publications: events(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
     return { format, bytes, publications: [{ text, path: "" }], batch: false };
@@ -47,12 +65,21 @@ export async function readEventBody(request: RouteRequest, caller: string): Prom
   return { format, bytes, publications: items(text), batch: true };
 }
 
-/** Reads a media type that is spelled in another way, or has parameters. */
-function formatOf(contentType: string): Format {
+/** Reads a media type that is spelled in another way, or has parameters. The data of a CloudEvent may have any. */
+function formatOf(contentType: string, any: boolean): Format {
   const format = FORMATS.get(mediaType(contentType) ?? "");
   if (format !== undefined) return format;
-  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send application/json or application/x-ndjson in UTF-8.", {
+  if (any) return "binary";
+  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send application/json, application/x-ndjson or CloudEvents, in UTF-8.", {
     headers: { Accept: [...FORMATS.keys()].join(", ") },
+  });
+}
+
+function codingOf(encoding: string): ContentCoding {
+  const coding = CODINGS.get(encoding.trim().toLowerCase());
+  if (coding !== undefined) return coding;
+  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body with Content-Encoding gzip or deflate, or without one.", {
+    headers: { "Accept-Encoding": "gzip, deflate" },
   });
 }
 
