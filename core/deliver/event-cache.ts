@@ -1,5 +1,6 @@
 /** Caches new events, so that a first attempt need not read them back. Losing it loses nothing. */
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
+import { MOST_HEADER_CHARS } from "../model/header-names.ts";
 import { EVENT } from "../model/schema.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { MaybePromise } from "../lib/maybe-promise.ts";
@@ -18,6 +19,8 @@ export type EventCache = ReturnType<typeof createEventCache>;
 
 /** Rough cost of an event besides its body. */
 const PER_EVENT = 512;
+const sizeOf = ({ event, body }: CachedEvent): number =>
+  body.length + PER_EVENT + (event.headers === undefined ? 0 : MOST_HEADER_CHARS);
 /** The part of the bytes that is kept when there are too many. */
 const KEPT = 7 / 8;
 
@@ -32,7 +35,7 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
     if (deliveryCount(event) === 0) return;
     const loaded = { event, body };
     held.set(event.ordinal, loaded);
-    bytes += loaded.body.length + PER_EVENT;
+    bytes += sizeOf(loaded);
     if (bytes > maxBytes) shrink(event.ordinal);
   }
 
@@ -44,9 +47,9 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
     }
   }
 
-  function drop({ event, body }: CachedEvent): void {
-    held.delete(event.ordinal);
-    bytes -= body.length + PER_EVENT;
+  function drop(one: CachedEvent): void {
+    held.delete(one.event.ordinal);
+    bytes -= sizeOf(one);
   }
 
   async function read(keyId: string, ordinal: string): Promise<CachedEvent> {

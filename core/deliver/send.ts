@@ -63,8 +63,9 @@ export function createSend(deps: {
     const transport = transportOf(sub.url);
     const startedAt = clock.now();
     const began = clock.monotonic();
-    const { id: eventId, type, ordinal, keyId, traceparent } = event;
-    const headers = signer.sign(sub, { eventId, type, body, attempt: number, cycle, traceparent }, startedAt);
+    const { id: eventId, type, ordinal, keyId, traceparent, headers: given } = event;
+    const signable = { eventId, type, body, attempt: number, cycle, traceparent, headers: given };
+    const headers = signer.sign(sub, signable, startedAt);
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
     const { id: subscriptionId } = sub;
     const url = sub.sealedUrl === undefined ? sub.url : signer.url(sub);

@@ -1,4 +1,5 @@
 /** An attempt: one request to the receiver, and its result. */
+import type { EventHeaders } from "./header-names.ts";
 
 /**
  * The stage at which an attempt failed without a usable response. `token`: its OAuth 2 server gave no access token.
@@ -54,4 +55,5 @@ export interface Signable {
   readonly attempt: number;
   readonly cycle: number;
   readonly traceparent?: string;
+  readonly headers?: EventHeaders | undefined;
 }

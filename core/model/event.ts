@@ -2,6 +2,7 @@
 import { damageOf, verified, withChecksum } from "../lib/checksum.ts";
 import type { Codec } from "./kind.ts";
 import { isoTime } from "../lib/time.ts";
+import type { EventHeaders } from "./header-names.ts";
 
 export interface RelayEvent {
   /** `evt_` + ordinal, or the publisher's own. */
@@ -19,6 +20,8 @@ export interface RelayEvent {
   /** Set only for a wide event. */
   readonly wide?: Wide;
   readonly traceparent?: string;
+  /** Sent with its deliveries. Absent where the publisher gave none. */
+  readonly headers?: EventHeaders;
   /** The delivery body: exactly the text that is signed and sent. It contains the published `data` byte for byte. */
   readonly body: string;
 }
@@ -47,8 +50,19 @@ export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
  */
 export const eventCodec: Codec<RelayEvent, RelayEvent> = {
   write(event) {
-    const { id, type, keyId, ordinal, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
-    const head = JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, wide, traceparent });
+    const {
+      id,
+      type,
+      keyId,
+      ordinal,
+      createdAt,
+      acceptedAt,
+      subscriptionIds: subs,
+      wide,
+      traceparent,
+      headers,
+    } = event;
+    const head = JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, wide, traceparent, headers });
     return withChecksum(`${head.slice(1)}\n${event.body}`);
   },
   read(text) {

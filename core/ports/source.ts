@@ -4,7 +4,7 @@ import type { Durability } from "./storage.ts";
 
 /** One event as a source passes it to `accept`, which validates it. */
 export interface Publication {
-  /** JSON text of one event: an object with `type`, `keyId`, `data` and optionally `id`, `createdAt`. */
+  /** JSON text of one event: an object with `type`, `keyId`, `data` and optionally `id`, `createdAt`, `headers`. */
   readonly text: string;
   /** Its place in the batch, for error paths: `[17]`. Empty for a single event. */
   readonly path: string;

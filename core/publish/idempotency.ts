@@ -12,13 +12,12 @@ import type { ParsedEvent } from "./parse-events.ts";
 /** How long repeats are recognised, at least. */
 const DAY_MS = 86_400_000;
 
-/** True for the same event once more: same type and data, and same time if one is given. */
-const isRepeat = (
-  draft: ParsedEvent,
-  of: { readonly type: string; readonly createdAt?: number },
-  data: string,
-): boolean =>
-  draft.type === of.type && (draft.createdAt === undefined || draft.createdAt === of.createdAt) && draft.data === data;
+/** True for the same event once more: same type, headers and data, and same time if one is given. */
+const isRepeat = (draft: ParsedEvent, of: Pick<ParsedEvent, "type" | "createdAt" | "headers">, data: string): boolean =>
+  draft.type === of.type &&
+  (draft.createdAt === undefined || draft.createdAt === of.createdAt) &&
+  draft.data === data &&
+  (draft.headers === of.headers || JSON.stringify(draft.headers) === JSON.stringify(of.headers));
 
 /** @throws Problem IDEMPOTENCY_MISMATCH naming every id that belongs to another event */
 function refuse(errors: readonly FieldError[]): void {
@@ -31,7 +30,7 @@ const used = (draft: ParsedEvent, of: string): FieldError => ({
   path: draft.path === "" ? "id" : `${draft.path}.id`,
   message: `was used for an event ${of}`,
 });
-const mismatch = (draft: ParsedEvent): FieldError => used(draft, "with another type, createdAt or data");
+const mismatch = (draft: ParsedEvent): FieldError => used(draft, "with another type, createdAt, headers or data");
 const DAMAGED_RECORD = "whose stored record is damaged";
 const ERASED = "that has been erased";
 

@@ -5,6 +5,7 @@
  * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
  */
 import { deliveryCount, MAX_EVENT_BYTES, type RelayEvent } from "../model/event.ts";
+import { readEventHeaders, type EventHeaders } from "../model/header-names.ts";
 import { faultIn } from "../lib/json-fault.ts";
 import { MAX_DEPTH, members } from "../lib/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
@@ -21,6 +22,7 @@ export interface ParsedEvent {
   readonly keyId: string;
   /** Epoch ms; absent when the publisher gave none. */
   readonly createdAt?: number;
+  readonly headers?: EventHeaders;
   /** The published text of `data`, character for character. */
   readonly data: string;
 }
@@ -135,14 +137,15 @@ function readOne(
   const before = wrong.length;
   const fields = value as Readonly<Record<string, unknown>>;
   const { id = defaults.id, type = defaults.type, keyId = defaults.keyId, createdAt } = fields;
-  const given = { id: false, type: false, keyId: false, createdAt: false, data: false };
+  const given = { id: false, type: false, keyId: false, createdAt: false, headers: false, data: false };
   let data = "";
   let unknown = 0;
   for (const member of all) {
     const { name } = member;
-    if (name === "id" || name === "type" || name === "keyId" || name === "createdAt" || name === "data") {
-      if (given[name]) wrong.push({ path: at(path, name), message: "is given more than once" });
-      given[name] = true;
+    if (Object.hasOwn(given, name)) {
+      const field = name as keyof typeof given;
+      if (given[field]) wrong.push({ path: at(path, name), message: "is given more than once" });
+      given[field] = true;
       if (name === "data") data = text.slice(member.start, member.end);
     } else if (++unknown <= UNKNOWN_LISTED) {
       wrong.push({ path: at(path, name.slice(0, NAME_SHOWN)), message: "is not a field of an event" });
@@ -158,13 +161,22 @@ function readOne(
   if (id !== undefined) note("id", wrongId(id));
   const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
   if (given.createdAt && time === undefined) note("createdAt", "must be an RFC 3339 date-time with an offset");
+  const headers = given.headers ? headersOf(fields["headers"], path, wrong) : undefined;
   if (wrong.length > before) return undefined;
   const refusal = check?.(type as string, fields["data"]);
   if (refusal !== undefined) {
     wrong.push({ path: at(path, refusal.path), message: refusal.message });
     return undefined;
   }
-  return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
+  const known = { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time };
+  return headers === undefined ? { ...known, data } : { ...known, headers, data };
+}
+
+function headersOf(given: unknown, path: string, wrong: FieldError[]): EventHeaders | undefined {
+  const read = readEventHeaders(given);
+  if (!Array.isArray(read)) return read as EventHeaders;
+  wrong.push(...read.map((one) => ({ ...one, path: at(path, one.path) })));
+  return undefined;
 }
 
 /** Returns `undefined` when the text is not JSON (which has no such value). */

@@ -186,7 +186,7 @@ export class EventStore {
         const acceptedAt = ordinalTime(ordinal);
         const { keyId, type, data, createdAt = acceptedAt, id = `evt_${ordinal}` } = draft;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
-        const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
+        const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, headers: draft.headers, data };
         answer = answerOf(this.#add(writing, made, fanoutOf(draft)), false);
       }
       answers?.set(draft, answer);

@@ -1,6 +1,7 @@
 /** Builds the rows of a new event: its record, due lines, and failed records for disabled subscriptions. */
 import { type Due, sequenceOf } from "../model/delivery.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
+import type { EventHeaders } from "../model/header-names.ts";
 import { EVENT, FANOUT } from "../model/schema.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change } from "../ports/storage.ts";
@@ -17,6 +18,7 @@ export interface NewEvent {
   readonly createdAt: number;
   readonly acceptedAt: number;
   readonly traceparent?: string;
+  readonly headers?: EventHeaders | undefined;
   /** The published text of `data`. */
   readonly data: string;
 }
@@ -84,7 +86,7 @@ export const isWide = ({ written }: Writing, { ids }: Fanout, bounds: FanoutBoun
  */
 export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapshot?: Snapshot): RelayEvent {
   const { changes, dues, events } = writing;
-  const { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent } = made;
+  const { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, headers } = made;
   const body = deliveryBody(id, type, keyId, createdAt, made.data);
   const event: RelayEvent = {
     id,
@@ -96,6 +98,7 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
     subscriptionIds: snapshot === undefined ? fan.ids : [],
     ...(snapshot !== undefined && { wide: snapshot.wide }),
     traceparent,
+    ...(headers !== undefined && { headers }),
     body,
   };
   events.push(event);

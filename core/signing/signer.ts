@@ -2,8 +2,8 @@
 import { setNewest } from "../lib/bounded-map.ts";
 import { clearUrl, clientKeyAad, clientSecretAad, type Credentials, openFor } from "../model/credentials.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/attempt.ts";
+import { mayStandBeside, type EventHeaders } from "../model/header-names.ts";
 import { SUBSCRIPTION } from "../model/schema.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -73,7 +73,14 @@ export class Signer {
     if (ends !== undefined)
       live = live.filter(({ version }) => (ends.get(version) ?? Infinity) > this.#clock.monotonic());
     const signing = live.map(({ version }) => keys.get(version) as SigningKey);
-    return signedHeaders(event, signing, now, extra, this.#options);
+    const more = event.headers === undefined ? extra : { ...this.#sendable(event.headers), ...extra };
+    return signedHeaders(event, signing, now, more, this.#options);
+  }
+
+  /** Leaves out what the config has taken for a header of the relay's own since the event was published. */
+  #sendable(headers: EventHeaders): EventHeaders {
+    const taken = (name: string): boolean => !mayStandBeside(name) || this.#repeated.has(name);
+    return Object.fromEntries(Object.entries(headers).filter(([name]) => !taken(name)));
   }
 
   /** Notes that a secret was rotated a moment ago: the overlap is measured from here, whatever the wall clock does. */

@@ -60,8 +60,9 @@ const head = {
   status: eventStatuses,
   damaged: note(z.literal(true).optional(), "Its stored record is damaged: what is shown of it may be wrong"),
 };
+const eventHeaders = note(z.record(z.string(), z.string()), "Sent with its deliveries. Left out where it has none.");
 export const shownEvent = z
-  .strictObject({ ...head, data: z.unknown(), deliveries: z.array(eventDelivery) })
+  .strictObject({ ...head, headers: eventHeaders.optional(), data: z.unknown(), deliveries: z.array(eventDelivery) })
   .meta({ id: "EventDetail" });
 const lastAttempt = z
   .strictObject({
@@ -179,7 +180,7 @@ const show = ({ history, subscriptionCache, places }: ResourceDeps) =>
       // The published bytes as they are: parsing and writing them again would change numbers, order and escapes.
       const data = damaged ? "null" : bodyData(event);
       return {
-        text: `${JSON.stringify(headView(found)).slice(0, -1)},"data":${data},"deliveries":${shown}}`,
+        text: `${JSON.stringify({ ...headView(found), headers: event.headers }).slice(0, -1)},"data":${data},"deliveries":${shown}}`,
         nextCursor: places.write(next?.toString(), place),
       };
     },

@@ -1,6 +1,12 @@
 /** Describes `POST /events` for OpenAPI. Events are checked by hand; a test compares the two. */
 import { z } from "zod";
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
+import {
+  HEADER_NAME,
+  MAX_HEADER_NAME,
+  MOST_EVENT_HEADERS,
+  MOST_HEADER_CHARS,
+} from "../../../core/model/header-names.ts";
 import type { RouteDescription } from "../../../core/ports/route.ts";
 
 const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/;
@@ -37,12 +43,23 @@ const event = z
       .datetime({ offset: true })
       .optional()
       .meta({ description: "RFC 3339, with an offset; the time of acceptance when left out." }),
+    headers: z
+      .record(z.string().max(MAX_HEADER_NAME).regex(HEADER_NAME), z.string().regex(/^[\x20-\x7e]*$/))
+      .optional()
+      .meta({
+        description: `Sent with each delivery, where the subscription sets none of that name: at most ${MOST_EVENT_HEADERS}, of ${MOST_HEADER_CHARS} characters. Refused are those of the relay and of the connection, Accept and Authorization.`,
+        examples: [{ "x-tenant": "t-1" }],
+        maxProperties: MOST_EVENT_HEADERS,
+      }),
   })
   .meta({ id: "Publication", description: "At most 256 KiB." });
 
 const cloudEvent = z
   .looseObject({
-    specversion: z.string().regex(/^1\./).meta({ examples: ["1.0"] }),
+    specversion: z
+      .string()
+      .regex(/^1\./)
+      .meta({ examples: ["1.0"] }),
     id: z.string().min(1),
     source: z.string().optional(),
     type: z.string().min(1),
