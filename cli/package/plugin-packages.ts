@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { getAsset, isSea } from "node:sea";
 
-export const PLUGIN_KINDS = ["source", "transport", "storage", "auth", "observer"] as const;
+export const PLUGIN_KINDS = ["source", "queue", "transport", "bus", "storage", "auth", "observer"] as const;
 type PluginKind = (typeof PLUGIN_KINDS)[number];
 
 /** The asset of an executable that holds them: JSON, the texts by kind and path. */

@@ -95,6 +95,7 @@ export function endpointAttention(facts: EndpointFacts, now: number): readonly A
 const ENABLE = "See that it works (a test event), enable it, then replay what has failed.";
 const DISABLED: Readonly<Record<string, readonly [reason: string, help: string]>> = {
   endpoint_gone: ["The receiver answered 410: it is gone for good", `Correct its URL or delete it. ${ENABLE}`],
+  receiver_disabled: ["The receiver asked for it (webhook-delivery: disable)", `Ask its owner why. ${ENABLE}`],
   endpoint_failing: ["It has only failed for days", ENABLE],
   record_damaged: ["Its stored record is damaged", "Delete it and create it again, then replay what has failed."],
 };

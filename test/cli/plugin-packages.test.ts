@@ -39,7 +39,7 @@ describe("relay init --plugin", () => {
       await runHere(["init", "--plugin", kind, "some/in-2-words"], { cwd });
       const texts = textsIn(join(cwd, "some/in-2-words"));
       for (const [path, text] of Object.entries(texts))
-        expect(text, path).not.toMatch(/my[-_]?(?:source|transport|storage|auth|observer)/i);
+        expect(text, path).not.toMatch(/my[-_]?(?:source|queue|transport|bus|storage|auth|observer)/i);
       expect(texts["src/index.ts"]).toContain("export function in2Words(");
       expect(texts["README.md"]).toContain('import { in2Words } from "in-2-words";');
       const { name, devDependencies, peerDependencies } = JSON.parse(texts["package.json"] as string) as {
@@ -57,8 +57,8 @@ describe("relay init --plugin", () => {
 
   it("refuses a kind that there is not, a folder that names no package, and one that is not empty", async () => {
     const cwd = testFolder();
-    expect(await runHere(["init", "--plugin", "queue"], { cwd })).toMatchObject(
-      ends(64, "source, transport, storage, auth, observer"),
+    expect(await runHere(["init", "--plugin", "cache"], { cwd })).toMatchObject(
+      ends(64, "source, queue, transport, bus, storage, auth, observer"),
     );
     expect(await runHere(["init", "--plugin", "auth", "My-Auth"], { cwd })).toMatchObject({ code: 64 });
     expect(readdirSync(cwd)).toEqual([]);

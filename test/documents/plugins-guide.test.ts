@@ -8,11 +8,11 @@ const root = resolve(import.meta.dirname, "../..");
 const page = readFileSync(join(root, "docs/plugins.md"), "utf8");
 const harnesses = [...page.matchAll(/^```ts law\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
 
+const SCAFFOLDS = ["source", "queue", "bus"] as const;
+
 // Inside the project, so that libraries are found, where neither git nor the linter looks.
 mkdirSync(join(root, "dist"), { recursive: true });
 const folder = mkdtempSync(join(root, "dist/harnesses-"));
-cpSync(join(root, "examples/plugin-source/src"), join(folder, "src"), { recursive: true });
-mkdirSync(join(folder, "test"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 it("shows a harness for a route, a queue and a connection", () => {
@@ -23,8 +23,18 @@ it("shows a harness for a route, a queue and a connection", () => {
   ]);
 });
 
+it("shows the tests that the scaffolds of a queue and a bus have", () => {
+  const tests = ["queue", "bus"].map((kind) =>
+    readFileSync(join(root, `examples/plugin-${kind}/test/index.test.ts`), "utf8"),
+  );
+  expect(harnesses.slice(1)).toEqual(tests);
+});
+
 for (const [i, code] of harnesses.entries()) {
-  const file = join(folder, "test", `harness-${i}.ts`);
+  const own = join(folder, String(i));
+  cpSync(join(root, `examples/plugin-${SCAFFOLDS[i]}/src`), join(own, "src"), { recursive: true });
+  mkdirSync(join(own, "test"));
+  const file = join(own, "test/harness.ts");
   writeFileSync(file, code);
   describe(`harness ${i + 1} of docs/plugins.md`, async () => {
     await import(pathToFileURL(file).href);

@@ -12,10 +12,10 @@ import { binary, binaryAttributes, structured } from "../messages/cloud-event.ts
 /** The attributes that mean something to the relay. */
 const READ = ["specversion", "id", "source", "type", "time", "subject", "relaykeyid"].map((name) => `ce-${name}`);
 
-/** True for an event in binary mode: its attributes are headers, and its body is the data. */
-export const isBinary = (request: RouteRequest): boolean => request.header("ce-specversion") !== undefined;
-
-/** @throws Problem INVALID_JSON or VALIDATION_FAILED */
+/**
+ * Reads an event in binary mode: its attributes are headers, and its body is the data.
+ * @throws Problem INVALID_JSON or VALIDATION_FAILED
+ */
 export function binaryEvent(request: RouteRequest, bytes: Uint8Array): Publication {
   const headers: Record<string, string> = {};
   for (const name of READ) {

@@ -9,7 +9,7 @@ import { mediaType } from "../../../core/model/json-body.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { ContentCoding, RouteRequest } from "../../../core/ports/route.ts";
 import type { Publication } from "../../../core/ports/source.ts";
-import { binaryEvent, isBinary, structuredEvents } from "./cloud-events.ts";
+import { binaryEvent, structuredEvents } from "./cloud-events.ts";
 
 type Format = "json" | "ndjson" | "cloudevent" | "cloudevents" | "binary";
 
@@ -39,11 +39,12 @@ const CODINGS: ReadonlyMap<string, ContentCoding> = new Map([
  */
 export async function readEventBody(request: RouteRequest, caller: string): Promise<PublishBody> {
   const contentType = request.header("content-type") ?? "";
-  const format = FORMATS.get(contentType) ?? formatOf(contentType, isBinary(request));
+  const isBinary = request.header("ce-specversion") !== undefined;
+  const format = FORMATS.get(contentType) ?? formatOf(contentType, isBinary);
   const encoding = request.header("content-encoding");
   const coding = encoding === undefined ? undefined : codingOf(encoding);
   const bytes = await request.body(MAX_BATCH_BYTES, caller, coding);
-  if (format === "binary" || (format === "json" && isBinary(request))) {
+  if (format === "binary" || (format === "json" && isBinary)) {
     const event = binaryEvent(request, bytes);
     // What its headers say is a part of it.
     return { format: "binary", bytes: Buffer.from(event.text), publications: [event], batch: false };
