@@ -23,7 +23,10 @@ const arrows = (lines: readonly string[]): readonly Arrow[] =>
 const ENDS: Readonly<Record<DeliveryStatus, readonly EndReason[]>> = {
   pending: [],
   delivered: [],
-  failed: ["exhausted", "endpoint_gone", "subscription_disabled", "record_damaged"],
+  failed: [
+    ...(["exhausted", "endpoint_gone", "receiver_disabled", "receiver_aborted"] as const),
+    ...(["subscription_disabled", "record_damaged"] as const),
+  ],
   cancelled: ["subscription_deleted", "cancel_requested"],
 };
 

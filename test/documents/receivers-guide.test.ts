@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { freePort } from "../../tools/free-port.ts";
+import { ask } from "../support/ask.ts";
 import { eventually } from "../support/until.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -123,14 +124,7 @@ async function post(port: number, body: string, signedBy?: string): Promise<numb
     signedBy === undefined
       ? { "Content-Type": "application/json" }
       : signedHeaders(event, [signingKey(signedBy)], Date.now());
-  const url = `http://127.0.0.1:${port}/webhooks`;
-  const answer = await fetch(url, {
-    method: "POST",
-    headers,
-    body,
-  });
-  await answer.arrayBuffer();
-  return answer.status;
+  return (await ask(port, "POST", "/webhooks", { headers, body })).status;
 }
 
 describe("the whole receivers of the guide", () => {
@@ -158,7 +152,7 @@ describe("the whole receivers of the guide", () => {
       try {
         await eventually(`${one.fence} listens`, async () => {
           if (child.exitCode !== null) throw new Error(`it has ended: ${said}`);
-          return fetch(`http://127.0.0.1:${port}/`).then(
+          return ask(port, "GET", "/").then(
             () => true,
             () => false,
           );

@@ -2,7 +2,6 @@
  * Reads CloudEvents over HTTP
  * (https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/http-protocol-binding.md), as they are read from brokers.
  */
-import { setImmediate } from "node:timers/promises";
 import { MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { RouteRequest } from "../../../core/ports/route.ts";
@@ -56,7 +55,9 @@ export async function structuredEvents(texts: readonly Publication[]): Promise<r
     }
     // Other work gets its turn: a batch may have megabytes.
     characters += text.length;
-    if (characters > CHARACTERS_AT_ONCE) characters = await setImmediate(0);
+    if (characters < CHARACTERS_AT_ONCE) continue;
+    await new Promise((turned) => void setImmediate(turned));
+    characters = 0;
   }
   if (errors.length > 0) throw invalid(errors);
   return events;

@@ -8,11 +8,12 @@ resolveOwnModules("");
 const { default: app, POST } = await import(file);
 const answer = POST ?? app?.fetch;
 if (answer !== undefined) {
-  const server = createServer(async (req, res) => {
+  const serve = async (req, res) => {
     const { url, method, headers } = req;
     const body = method === "POST" ? Readable.toWeb(req) : undefined;
     const { status } = await answer(new Request(`http://localhost${url}`, { method, headers, body, duplex: "half" }));
     res.writeHead(status).end();
-  });
+  };
+  const server = createServer((req, res) => void serve(req, res));
   server.listen(process.env.PORT);
 }
