@@ -105,6 +105,14 @@ describe.each([
       expect(second?.headers).toMatchObject({ "content-length": "0" });
     });
 
+    it("are answered with what the receiver says of its deliveries", async () => {
+      const said = { "webhook-delivery": "disable", "retry-after": "60" };
+      await using stage = await facing({
+        receiving: { answer: (_, response) => void response.writeHead(503, said).end() },
+      });
+      expect(await stage.send({})).toMatchObject({ status: 503, control: "disable", retryAfter: "60" });
+    });
+
     it("whose connection opens after their deadline, while no timer could run, are not sent", async () => {
       const clock = { ...systemClock() };
       await using stage = await facing({ clock });
