@@ -818,7 +818,7 @@ export interface paths {
         put?: never;
         /**
          * Publish events; a 202 means that they are stored
-         * @description One event, a list of them, or one a line (NDJSON); at most 8 MiB and 1,000 events a request. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.
+         * @description One event, a list of them, one a line (NDJSON), or CloudEvents, also in binary mode (`ce-…` headers, and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, headers, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.
          */
         post: operations["publishEvents"];
         delete?: never;
@@ -1188,7 +1188,7 @@ export interface components {
              * @description `record_damaged`: its stored record is damaged; of what is shown, only its id is certain.
              * @enum {string}
              */
-            disabledReason?: "endpoint_gone" | "endpoint_failing" | "record_damaged";
+            disabledReason?: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "record_damaged";
         };
         RetryBackoff: {
             attempts: number;
@@ -1282,7 +1282,7 @@ export interface components {
              * @description `record_damaged`: its stored record is damaged; of what is shown, only its id is certain.
              * @enum {string}
              */
-            disabledReason?: "endpoint_gone" | "endpoint_failing" | "record_damaged";
+            disabledReason?: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "record_damaged";
         };
         Meta: {
             /** Format: date-time */
@@ -1345,7 +1345,7 @@ export interface components {
              * @description `record_damaged`: its stored record is damaged; of what is shown, only its id is certain.
              * @enum {string}
              */
-            disabledReason?: "endpoint_gone" | "endpoint_failing" | "record_damaged";
+            disabledReason?: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "record_damaged";
         };
         SubscriptionDetailEnvelope: {
             data: components["schemas"]["SubscriptionDetail"];
@@ -1440,7 +1440,7 @@ export interface components {
              * @description `record_damaged`: its stored record is damaged; of what is shown, only its id is certain.
              * @enum {string}
              */
-            disabledReason?: "endpoint_gone" | "endpoint_failing" | "record_damaged";
+            disabledReason?: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "record_damaged";
         };
         UpdatedSubscriptionEnvelope: {
             data: components["schemas"]["UpdatedSubscription"];
@@ -1653,6 +1653,10 @@ export interface components {
             status: "pending" | "delivered" | "failed" | "cancelled" | "unmatched";
             /** @description Its stored record is damaged: what is shown of it may be wrong */
             damaged?: boolean;
+            /** @description Sent with its deliveries. Left out where it has none. */
+            headers?: {
+                [key: string]: string;
+            };
             data: unknown;
             deliveries: components["schemas"]["EventDelivery"][];
         };
@@ -1664,7 +1668,7 @@ export interface components {
             /** @enum {string} */
             status: "pending" | "delivered" | "failed" | "cancelled";
             /** @enum {string} */
-            reason?: "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
+            reason?: "exhausted" | "endpoint_gone" | "receiver_disabled" | "receiver_aborted" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
             cycle: number;
             attempts: components["schemas"]["Attempt"][];
             /** @description It goes in order. Before its first attempt it may wait for its turn. */
@@ -1748,7 +1752,7 @@ export interface components {
             /** @enum {string} */
             status: "pending" | "delivered" | "failed" | "cancelled";
             /** @enum {string} */
-            reason?: "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
+            reason?: "exhausted" | "endpoint_gone" | "receiver_disabled" | "receiver_aborted" | "subscription_disabled" | "subscription_deleted" | "cancel_requested" | "record_damaged";
             cycle: number;
             attempts: components["schemas"]["Attempt"][];
             /** @description It goes in order. Before its first attempt it may wait for its turn. */
@@ -2094,7 +2098,7 @@ export interface components {
              * @description `record_damaged`: its stored record is damaged; of what is shown, only its id is certain.
              * @enum {string}
              */
-            disabledReason?: "endpoint_gone" | "endpoint_failing" | "record_damaged";
+            disabledReason?: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "record_damaged";
             figures: {
                 accepted: number;
                 filtered: number;
@@ -2469,6 +2473,27 @@ export interface components {
              * @description RFC 3339, with an offset; the time of acceptance when left out.
              */
             createdAt?: string;
+            /**
+             * @description Sent with each delivery, where the subscription sets none of that name: at most 16, of 4096 characters. Refused are those of the relay and of the connection, Accept and Authorization.
+             * @example {
+             *       "x-tenant": "t-1"
+             *     }
+             */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        /** @description CloudEvents 1.0 as JSON. At most 256 KiB. */
+        CloudEvent: {
+            /** @example 1.0 */
+            specversion: string;
+            id: string;
+            source?: string;
+            type: string;
+            /** @description The API key that the event is of. Left out: `subject`, where it is one. */
+            relaykeyid?: string;
+        } & {
+            [key: string]: unknown;
         };
         AcceptedEnvelope: {
             data: components["schemas"]["Accepted"] | components["schemas"]["Accepted"][];
@@ -3748,6 +3773,8 @@ export interface operations {
             content: {
                 "application/json": components["schemas"]["Publications"];
                 "application/x-ndjson": string;
+                "application/cloudevents+json": components["schemas"]["CloudEvent"];
+                "application/cloudevents-batch+json": components["schemas"]["CloudEvent"][];
             };
         };
         responses: {
@@ -3951,7 +3978,7 @@ export interface operations {
                         eventId: string;
                         /** @description The type of the event that was not delivered. */
                         type: string;
-                        /** @description Why the delivery has failed: `exhausted` or `endpoint_gone`. */
+                        /** @description Why the delivery has failed: `exhausted`, `endpoint_gone`, `receiver_disabled` or `receiver_aborted`. */
                         reason: string;
                         /** @description 0, or how often it was replayed. */
                         cycle: number;
@@ -4004,7 +4031,7 @@ export interface operations {
                         /** @description The host of its URL. */
                         host?: string;
                         /** @enum {unknown} */
-                        reason: "endpoint_gone" | "endpoint_failing" | "by_hand";
+                        reason: "endpoint_gone" | "receiver_disabled" | "endpoint_failing" | "by_hand";
                     };
                 };
             };
@@ -4248,7 +4275,7 @@ export interface operations {
                         eventId: string;
                         /** @description The type of the event that was not delivered. */
                         type: string;
-                        /** @description Why the delivery has failed: `exhausted` or `endpoint_gone`. */
+                        /** @description Why the delivery has failed: `exhausted`, `endpoint_gone`, `receiver_disabled` or `receiver_aborted`. */
                         reason: string;
                         /** @description 0, or how often it was replayed. */
                         cycle: number;

@@ -91,7 +91,7 @@ export const publishing: RouteDescription = {
   operationId: "publishEvents",
   summary: "Publish events; a 202 means that they are stored",
   description:
-    "One event, a list of them, one a line (NDJSON), or CloudEvents, also in binary mode (`ce-…` headers, and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.",
+    "One event, a list of them, one a line (NDJSON), or CloudEvents, also in binary mode (`ce-…` headers, and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, headers, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.",
   tag: "Publishing",
   security: { name: "publish", description: "A publish token." },
   headers: z.strictObject({
