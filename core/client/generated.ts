@@ -818,7 +818,7 @@ export interface paths {
         put?: never;
         /**
          * Publish events; a 202 means that they are stored
-         * @description One event, a list of them, one a line (NDJSON), or CloudEvents, also in binary mode (`ce-…` headers, and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, headers, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.
+         * @description One event, a list of them, one a line (NDJSON), or CloudEvents (`application/cloudevents+json`, `application/cloudevents-batch+json`, or binary: `ce-…` headers and any content type); at most 8 MiB and 1,000 events a request. `Content-Encoding` may be `gzip` or `deflate`. All or nothing: where one of them is wrong, none is stored. An event that is published again, with the same id, type, headers, data and (where given) createdAt, is answered with `duplicate: true`; anything else under that id is a 409.
          */
         post: operations["publishEvents"];
         delete?: never;
@@ -2483,18 +2483,6 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description CloudEvents 1.0 as JSON. At most 256 KiB. */
-        CloudEvent: {
-            /** @example 1.0 */
-            specversion: string;
-            id: string;
-            source?: string;
-            type: string;
-            /** @description The API key that the event is of. Left out: `subject`, where it is one. */
-            relaykeyid?: string;
-        } & {
-            [key: string]: unknown;
-        };
         AcceptedEnvelope: {
             data: components["schemas"]["Accepted"] | components["schemas"]["Accepted"][];
             meta: components["schemas"]["Meta"];
@@ -3773,8 +3761,6 @@ export interface operations {
             content: {
                 "application/json": components["schemas"]["Publications"];
                 "application/x-ndjson": string;
-                "application/cloudevents+json": components["schemas"]["CloudEvent"];
-                "application/cloudevents-batch+json": components["schemas"]["CloudEvent"][];
             };
         };
         responses: {

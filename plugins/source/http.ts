@@ -8,7 +8,7 @@ import { isoTime } from "../../core/lib/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
-import { readEventBody, type PublishBody } from "./http/event-body.ts";
+import type { PublishBody, readEventBody } from "./http/event-body.ts";
 import {
   presentedToken,
   publishToken,
@@ -41,8 +41,11 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     warnings: () => shortTokens(tokens),
     secrets: problems.length === 0 ? tokenSecrets(tokens) : {},
     async setup(ctx) {
-      const { publishing } = await import("./http/description.ts");
-      return createHttpSource(tokensOf(options, ctx), ctx, publishing);
+      const [{ publishing }, { readEventBody }] = await Promise.all([
+        import("./http/description.ts"),
+        import("./http/event-body.ts"),
+      ]);
+      return createHttpSource(tokensOf(options, ctx), ctx, publishing, readEventBody);
     },
   });
 }
@@ -64,6 +67,7 @@ function createHttpSource(
   tokens: readonly PublishToken[],
   { clock }: Pick<PluginContext, "clock">,
   describe: RouteDescription,
+  readBody: typeof readEventBody,
 ): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
@@ -71,7 +75,7 @@ function createHttpSource(
 
   async function handle(request: RouteRequest, token: PublishToken): Promise<RouteReply> {
     const admittedAt = info.admit?.();
-    const body = await readEventBody(request, token.scope);
+    const body = await readBody(request, token.scope);
     const key = request.header("idempotency-key");
     const idempotency = key === undefined ? undefined : idempotencyOf(key, token.scope, body);
     const traceparent = request.header("traceparent");
