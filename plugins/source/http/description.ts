@@ -44,7 +44,13 @@ const event = z
       .optional()
       .meta({ description: "RFC 3339, with an offset; the time of acceptance when left out." }),
     headers: z
-      .record(z.string().max(MAX_HEADER_NAME).regex(HEADER_NAME), z.string().regex(/^[\x20-\x7e]*$/))
+      .record(
+        z.string().max(MAX_HEADER_NAME).regex(HEADER_NAME),
+        z
+          .string()
+          .max(MOST_HEADER_CHARS)
+          .regex(/^[\x20-\x7e]*$/),
+      )
       .optional()
       .meta({
         description: `Sent with each delivery, where the subscription sets none of that name: at most ${MOST_EVENT_HEADERS}, of ${MOST_HEADER_CHARS} characters. Refused are those of the relay and of the connection, Accept and Authorization.`,
