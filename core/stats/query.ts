@@ -1,9 +1,11 @@
 /** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
 import { DELIVERY, type Grain, WHOLE_RELAY, ordinalOf } from "../model/schema.ts";
+import type { AttemptError } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import type { EndpointHealth, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "../model/kind.ts";
 import { readEvent, readRecord } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
@@ -49,6 +51,8 @@ export interface SubscriptionStats extends Sums {
   readonly health: EndpointHealth;
   /** The newest event's delivery. */
   readonly last?: Delivery;
+  /** What its newest attempts were answered, or the stage at which they failed; the newest last. */
+  readonly recent?: readonly (number | AttemptError)[];
 }
 
 interface KeyStats extends Chart {
@@ -60,10 +64,15 @@ interface KeyStats extends Chart {
 /** Subscriptions that one answer tells of. Each costs three reads. */
 const MOST_GLANCES = 1_000;
 const GLANCES_AT_ONCE = 50;
+/** Deliveries that one answer reads for the newest attempts, shared out over the subscriptions. */
+const RECENT_READ = 5_000;
 
 interface StatsQuery {
-  /** @param subscriptionId charts only that one; the list shows all */
-  ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
+  /**
+   * @param subscriptionId charts only that one; the list shows all
+   * @param recent how many of its newest attempts are told of each subscription
+   */
+  ofKey(keyId: string, range: StatsRange, subscriptionId?: string, recent?: number): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;
   sumsOf(keyId: string, range: StatsRange): Promise<Sums>;
 }
@@ -91,26 +100,30 @@ export function createStatsQuery(deps: {
   }
 
   /** Tells of the subscriptions of a key, of one of them in any case. */
-  async function glances(keyId: string, all: StatsBucket, named: string | undefined) {
+  async function glances(keyId: string, all: StatsBucket, named: string | undefined, recent: number) {
     const live = await subscriptionCache.of(keyId);
     const weight = ({ id }: Subscription): number =>
       id === named ? Infinity : (all.subs.get(id)?.[tally.MATCHED] ?? 0) + (all.subs.get(id)?.[tally.ATTEMPTED] ?? 0);
     const told = live.length <= MOST_GLANCES ? live : live.toSorted((a, b) => weight(b) - weight(a));
+    const share = Math.min(recent, Math.max(1, Math.floor(RECENT_READ / Math.min(told.length, MOST_GLANCES))));
     const subscriptions: SubscriptionStats[] = [];
     for (let i = 0; i < Math.min(told.length, MOST_GLANCES); i += GLANCES_AT_ONCE) {
       const some = told.slice(i, Math.min(i + GLANCES_AT_ONCE, MOST_GLANCES));
-      subscriptions.push(...(await Promise.all(some.map((one) => glance(one, all)))));
+      subscriptions.push(...(await Promise.all(some.map((one) => glance(one, all, share)))));
     }
     subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
     return { subscriptions, left: live.length - subscriptions.length };
   }
 
-  async function glance(subscription: Subscription, all: StatsBucket): Promise<SubscriptionStats> {
+  async function glance(subscription: Subscription, all: StatsBucket, recent: number): Promise<SubscriptionStats> {
     const { id, keyId } = subscription;
-    const [newest] = await storage.range(DELIVERY.under({ subscriptionId: id }), { reverse: true, limit: 1 });
+    const limit = Math.max(1, recent);
+    const newer = await storage.range(DELIVERY.under({ subscriptionId: id }), { reverse: true, limit });
+    const [newest] = newer;
     const last = newest && lastOf(subscription, newest);
     const backlog = await collector.pending(keyId, id);
-    return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), last };
+    const told = { last, ...(recent > 0 && { recent: answersOf(newer, recent) }) };
+    return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), ...told };
   }
 
   /** Of a damaged record only the place is known. */
@@ -119,11 +132,11 @@ export function createStatsQuery(deps: {
   }
 
   return {
-    async ofKey(keyId, range, subscriptionId) {
+    async ofKey(keyId, range, subscriptionId, recent = 0) {
       const { first, buckets } = await read(keyId, range);
       const all = tally.newBucket();
       for (const bucket of buckets.values()) tally.addBucket(all, bucket);
-      return { ...chart(range, first, buckets, subscriptionId), ...(await glances(keyId, all, subscriptionId)) };
+      return { ...chart(range, first, buckets, subscriptionId), ...(await glances(keyId, all, subscriptionId, recent)) };
     },
     async sumsOf(keyId, range) {
       const { buckets } = await read(keyId, range);
@@ -136,6 +149,12 @@ export function createStatsQuery(deps: {
       return chart(range, first, buckets, undefined);
     },
   };
+}
+
+function answersOf(entries: readonly Entry[], most: number): readonly (number | AttemptError)[] {
+  const attempts = entries.flatMap(({ key, value }) => unlessDamaged(DELIVERY.read(value, key))?.attempts ?? []);
+  const newest = attempts.toSorted((a, b) => a.startedAt - b.startedAt).slice(-most);
+  return newest.flatMap(({ statusCode, error }) => statusCode ?? error ?? []);
 }
 
 function sums(counts: Counts | undefined, filtered: number | undefined): Sums {

@@ -86,7 +86,7 @@ function view(here: PagePlace): VNode {
     case "overview":
       return <Overview key={keyId} keyId={keyId} query={query} />;
     case "subscriptions":
-      if (id === undefined) return <SubscriptionList key={keyId} keyId={keyId} />;
+      if (id === undefined) return <SubscriptionList key={keyId} keyId={keyId} query={query} />;
       if (more === "deliveries")
         return <Deliveries key={`${keyId} ${id} deliveries`} keyId={keyId} id={id} query={query} />;
       return <SubscriptionView key={`${keyId} ${id}`} keyId={keyId} id={id} />;

@@ -3,6 +3,7 @@
  * are imported, so that no schema is in the page's bundle.
  */
 import type { z } from "zod";
+import type { shownAttention } from "../../core/api/resources/attention.ts";
 import type { attempt } from "../../core/api/resources/attempts.ts";
 import type { auditLine } from "../../core/api/resources/audit.ts";
 import type { apiKey, eventType, eventTypeDetail } from "../../core/api/resources/catalogue.ts";
@@ -42,6 +43,9 @@ export type Column = Stats["series"]["accepted"];
 export type Range = Stats["range"];
 export type Glance = Stats["subscriptions"][number];
 
+export type Attention = z.infer<typeof shownAttention>;
+export type FailureGroup = NonNullable<Attention["failures"]>[number];
+
 export type Attempt = z.infer<typeof attempt>;
 export interface FoundAttempt extends Attempt {
   readonly eventId: string;
@@ -54,7 +58,7 @@ export interface FoundAttempt extends Attempt {
 export type Delivery = z.infer<typeof eventDelivery> &
   Partial<Pick<z.infer<typeof listedDelivery>, "eventId" | "type">>;
 type Listed = z.infer<typeof listedEvent>;
-type ListedOnly = "recipients" | "subscriptionIds" | "subscriptionName" | "lastAttempt";
+type ListedOnly = "recipients" | "deliveryCounts" | "subscriptionIds" | "subscriptionName" | "lastAttempt";
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof shownEvent>;

@@ -36,7 +36,7 @@ function pathOf(view: string | undefined, id: string | undefined): string | unde
     case "overview":
       return id === undefined ? "/stats?range=1h" : undefined;
     case "subscriptions":
-      return id === undefined ? "/stats?range=24h" : `/stats?range=24h&subscriptionId=${id}`;
+      return id === undefined ? "/stats?range=24h&recent=50" : `/stats?range=24h&subscriptionId=${id}`;
     default:
       return undefined;
   }

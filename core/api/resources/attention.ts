@@ -32,7 +32,7 @@ const failures = z
     example: note(z.strictObject({ eventId: z.string(), deliveryId: z.string() }), "The newest of them."),
   })
   .meta({ id: "AlikeFailures" });
-const shownAttention = z
+export const shownAttention = z
   .strictObject({
     id: note(z.string(), "Names it for an acknowledgement."),
     state: z.enum(ATTENTION_STATES),

@@ -4,7 +4,7 @@ import { isoTime } from "../../lib/time.ts";
 import type { Chart, SubscriptionStats } from "../../stats/query.ts";
 import { type AnyOperation, operationsOf } from "../http/operation.ts";
 import type { ResourceDeps } from "./deps.ts";
-import { deliveryStatuses, note, time } from "./fields.ts";
+import { attemptErrors, deliveryStatuses, digits, note, time } from "./fields.ts";
 import { listedFields } from "./subscription-schema.ts";
 import { listedView, seenBy } from "./subscriptions.ts";
 
@@ -41,7 +41,7 @@ const lastDelivery = z
     status: deliveryStatuses,
     at: time,
     statusCode: z.int().optional(),
-    error: z.string().optional(),
+    error: attemptErrors.optional(),
   })
   .meta({ id: "LastDelivery" });
 const glance = z
@@ -55,6 +55,10 @@ const glance = z
     failuresInARow: z.int(),
     failingSince: time.optional(),
     restsUntil: note(time.optional(), "The breaker rests it until then."),
+    recentAttempts: note(
+      z.array(z.union([z.int(), attemptErrors])).optional(),
+      "Where `recent` asks for it: what its newest attempts were answered, or where they failed; the newest last.",
+    ),
     lastDelivery: note(lastDelivery.optional(), "Of the newest event that it was tried with."),
   })
   .meta({ id: "SubscriptionAtAGlance" });
@@ -70,15 +74,20 @@ export const keyStats = z
   })
   .meta({ id: "KeyStats" });
 
+const recent = note(
+  digits(1, 50).optional(),
+  "So many of its newest attempts are told of each subscription; fewer where there are more than 100 of those.",
+);
+
 export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOperation[] => [
   operation("GET /api-keys/{keyId}/stats", {
     id: "getStats",
     summary: "Figures of a key for charts, and how its subscriptions are",
     portal: true,
-    query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() }),
+    query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional(), recent }),
     reply: { status: 200, data: keyStats },
     async handle({ keyId, query, principal }) {
-      const { subscriptions, left, ...rest } = await figures.stats(keyId, query.range, query.subscriptionId);
+      const { subscriptions, left, ...rest } = await figures.stats(keyId, query.range, query.subscriptionId, query.recent);
       const seen = (one: SubscriptionStats) => ({
         ...one,
         subscription: seenBy(principal, { keys }, one.subscription),
@@ -93,7 +102,7 @@ export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOp
 export const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
 const timeOf = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
 
-function glanceView({ subscription, health, last, ...figures }: SubscriptionStats): object {
+function glanceView({ subscription, health, last, recent: recentAttempts, ...figures }: SubscriptionStats): object {
   const newest = last?.attempts.at(-1);
   return {
     ...listedView(subscription),
@@ -101,6 +110,7 @@ function glanceView({ subscription, health, last, ...figures }: SubscriptionStat
     failuresInARow: health.failures,
     failingSince: timeOf(health.failingSince),
     restsUntil: timeOf(health.restsUntil),
+    recentAttempts,
     lastDelivery: last && {
       eventId: last.eventId,
       status: last.status,

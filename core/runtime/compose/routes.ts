@@ -79,7 +79,7 @@ function composeOperations(
     feed: path.liveFeed,
     portal,
     figures: {
-      stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
+      stats: statsQuery.ofKey,
       sums: statsQuery.sumsOf,
       status: async () => relayStatus(path, state(), await readiness(), ports.sources),
       parts: readiness,

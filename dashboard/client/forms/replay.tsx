@@ -11,11 +11,13 @@ import { knownOf, nameOf } from "../state/api-keys.ts";
 import { liveState } from "../state/live.ts";
 import { Button, notice, problem, Submit, useNow } from "../kit/elements.tsx";
 import { useLive } from "../state/load.ts";
-import type { KeyDialogProps, Replayed } from "../shapes.ts";
+import type { Glance, KeyDialogProps, Replayed } from "../shapes.ts";
 
 interface ReplayProps extends KeyDialogProps {
   /** Only of this subscription. */
   readonly only: string | undefined;
+  /** The period that is offered first, ms. @default a day */
+  readonly period?: string;
 }
 
 const PERIODS = [
@@ -38,13 +40,13 @@ interface Under {
   readonly perSecond: number;
 }
 
-export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
+export const ReplayFailed = ({ keyId, only, period = "86400000", close }: ReplayProps) => {
   const [found, setFound] = useState<Counted | undefined>(undefined);
   const [under, setUnder] = useState<Under | undefined>(undefined);
   const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
   const post = async (body: object, wanted?: AbortSignal): Promise<Replayed> =>
     (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body, wanted })).data;
-  const form = useForm({ period: "86400000", perSecond: "50" }, async (texts, wanted) => {
+  const form = useForm({ period, perSecond: "50" }, async (texts, wanted) => {
     const perSecond = Number(texts.perSecond);
     if (counted !== undefined) {
       const startedAt = relayNow();
@@ -68,6 +70,9 @@ export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
       </Dialog>
     );
   const sub = only === undefined ? undefined : knownOf(keyId)?.get(only);
+  const left = [...(knownOf(keyId)?.values() ?? [])].filter(
+    ({ id, status, figures }) => status === "disabled" && (only ?? id) === id && figures.failed > 0,
+  );
   const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
   return (
     <Dialog title="Replay failed deliveries" close={close}>
@@ -79,6 +84,7 @@ export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
         <Select {...form.of("period", "Events accepted in")} options={PERIODS} />
         <Field {...form.of("perSecond", "Deliveries a second")} inputMode="decimal" />
         {problem(form.error)}
+        {left.length > 0 && notice("warn", <p>{leftOut(left)}</p>)}
         {counted !== undefined && <div role="status">{notice("info", <p>{countText(counted)}</p>)}</div>}
         <div class="row end">
           <Button text="Cancel" act={close} />
@@ -98,6 +104,14 @@ export const ReplayFailed = ({ keyId, only, close }: ReplayProps) => {
     </Dialog>
   );
 };
+
+/** Accounts for what failed and is not replayed: nothing is sent to what is disabled. */
+function leftOut(all: readonly Glance[]): string {
+  const failed = all.reduce((sum, { figures }) => sum + figures.failed, 0);
+  const names = all.slice(0, 3).map(nameOf);
+  const which = all.length > names.length ? `${names.join(", ")} and ${all.length - names.length} more` : names.join(", ");
+  return `Left out: ${count(failed)} lately failed of ${which}, which ${all.length === 1 ? "is" : "are"} disabled. Enable first, then replay.`;
+}
 
 /** Says how many deliveries were counted, and how long they take at the chosen rate. */
 function countText({ matched, more, texts }: Counted): string {

@@ -6,10 +6,10 @@ import type { Attempt } from "../shapes.ts";
 
 type Answer = Pick<Attempt, "statusCode" | "error">;
 
-const isGood = ({ statusCode = 0 }: Answer): boolean => statusCode >= 200 && statusCode < 300;
+export const isGood = ({ statusCode = 0 }: Answer): boolean => statusCode >= 200 && statusCode < 300;
 
 /** `502`, or `timed out` */
-const answerText = ({ statusCode, error }: Answer): string => String(statusCode ?? reason(error ?? ""));
+export const answerText = ({ statusCode, error }: Answer): string => String(statusCode ?? reason(error ?? ""));
 
 const statusOf = (attempt: Answer): string => (isGood(attempt) ? "delivered" : "failed");
 export const answerBadge = (attempt: Answer): VNode => badge(statusOf(attempt), statusOf(attempt), answerText(attempt));

@@ -3,7 +3,7 @@ import type uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { repaint } from "./choices.tsx";
 import { count, lazily } from "../state/format.ts";
-import type { Chart, Column } from "../shapes.ts";
+import type { Chart, Column, Query } from "../shapes.ts";
 
 export interface ChartLine {
   readonly name: string;
@@ -13,6 +13,8 @@ export interface ChartLine {
   readonly dashed?: boolean;
   /** The sum that is shown next to its name. */
   readonly sum: string;
+  /** What the list is asked beside the time, so that it has what this line counts. */
+  readonly asks?: Query;
 }
 
 interface ChartProps {
@@ -21,7 +23,7 @@ interface ChartProps {
   readonly lines: readonly ChartLine[];
   readonly format?: (value: number) => string;
   /** The address of the list of what happened in a step, epoch ms: a click there leads to it. */
-  readonly list?: ((from: number, to: number) => string) | undefined;
+  readonly list?: ((from: number, to: number, asks?: Query) => string) | undefined;
 }
 
 const HEIGHT = 180;
@@ -37,7 +39,8 @@ export const ChartCard = ({ title, chart, lines, format = count, list }: ChartPr
   const [pointed, point] = useState<number | undefined>(undefined);
   const from = Date.parse(chart.from);
   const time = (i: number): string => at().format(new Date(from + i * chart.stepMs));
-  const link = (i: number): string | undefined => list?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs);
+  const link = (i: number, asks?: Query): string | undefined =>
+    list?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs, asks);
   const { box, failed } = usePlot(chart, lines, format, point, link);
   const value = (line: ChartLine, i: number): string => {
     const one = line.values[i];
@@ -128,7 +131,7 @@ function usePlot(
 interface ChartTableProps extends Pick<ChartProps, "title" | "lines"> {
   readonly time: (i: number) => string;
   readonly value: (line: ChartLine, i: number) => string;
-  readonly link: (i: number) => string | undefined;
+  readonly link: (i: number, asks?: Query) => string | undefined;
 }
 
 /** Shows the steps in which something happened, once somebody wants to see them. */
@@ -159,7 +162,9 @@ const ChartTable = ({ title, lines, time, value, link }: ChartTableProps) => {
                 <tr key={i}>
                   <th scope="row">{link(i) === undefined ? time(i) : <a href={link(i)}>{time(i)}</a>}</th>
                   {lines.map((line) => (
-                    <td key={line.name}>{value(line, i)}</td>
+                    <td key={line.name}>
+                      {line.asks && link(i) ? <a href={link(i, line.asks)}>{value(line, i)}</a> : value(line, i)}
+                    </td>
                   ))}
                 </tr>
               ))}

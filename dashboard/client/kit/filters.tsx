@@ -51,8 +51,16 @@ export function periodOf({ time = "", since, until }: Query): { readonly since?:
 }
 
 const OF_ATTEMPTS = ["sub", "time", "since", "until"] as const;
-const FILTERS = ["status", "type", ...OF_ATTEMPTS] as const;
+const FILTERS = ["delivery", "status", "type", ...OF_ATTEMPTS] as const;
 export const NO_FILTER = cleared(FILTERS);
+
+/** What became of at least one delivery of an event. */
+const DELIVERIES = [
+  ["", "In any state"],
+  ["failed", "That failed"],
+  ["pending", "That waits"],
+  ["delivered", "That was delivered"],
+] as const;
 
 interface FiltersProps extends ViewProps {
   /** Empty: the list is of attempts, and has neither statuses nor types. */
@@ -84,6 +92,14 @@ export const Filters = ({ keyId, query, statuses }: FiltersProps) => {
   const isOfEvents = statuses.length > 0;
   return (
     <div class="filters" role="search" aria-label="Filters">
+      {isOfEvents && (
+        <Select
+          label="With a delivery"
+          value={query["delivery"] ?? ""}
+          options={DELIVERIES}
+          change={(delivery) => set({ delivery })}
+        />
+      )}
       {isOfEvents && choice("status", "Status", "Any status", statuses)}
       {isOfEvents && choice("type", "Type", "Any type", types, loadTypes)}
       {choice("sub", "Subscription", "Any subscription", [...subs.keys()], loadSubs)}

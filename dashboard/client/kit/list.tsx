@@ -1,5 +1,6 @@
 /** Shows lists: tables, which turn into cards where there is no room for columns, page by page. */
 import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { ApiAnswer } from "../state/api.ts";
 import { Button, notice, problem, skeleton } from "./elements.tsx";
 import { moment } from "../state/format.ts";
@@ -53,6 +54,9 @@ const cells = <T,>(columns: Columns<T>, row: T): readonly VNode[] =>
     ),
   );
 
+type Turn = ((cursor: string | undefined) => void) | undefined;
+const show = (cursor: string | undefined, turn: Turn): void => (turn === undefined ? refine({ cursor }) : turn(cursor));
+
 /**
  * Leads to the other pages of a list, where there are any.
  * @param cursor the page that is shown; undefined for the first
@@ -63,14 +67,13 @@ export const pager = (
   what: string,
   cursor: string | undefined,
   next: string | undefined,
-  turn?: (to: string | undefined) => void,
+  turn?: Turn,
 ): VNode | false => {
-  const show = turn ?? ((to) => refine({ cursor: to }));
   return (
     (cursor ?? next) !== undefined && (
       <nav class="pager" aria-label={`Pages of ${what}`}>
-        <Button text={turn ? "First" : "Newest"} off={cursor === undefined} act={() => show(undefined)} />
-        <Button text={turn ? "More" : "Older"} off={next === undefined} act={() => show(next)} />
+        <Button text={turn ? "First" : "Newest"} off={cursor === undefined} act={() => show(undefined, turn)} />
+        <Button text={turn ? "More" : "Older"} off={next === undefined} act={() => show(next, turn)} />
       </nav>
     )
   );
@@ -90,7 +93,7 @@ interface ListViewProps<T> {
   readonly bar?: ComponentChildren;
   /** The page that is shown, as the address says; undefined for the first. */
   readonly cursor?: string | undefined;
-  readonly turn?: (cursor: string | undefined) => void;
+  readonly turn?: Turn;
   /** The most rows of a page: one with less may have looked back for long. */
   readonly size?: number;
 }
@@ -101,19 +104,42 @@ export function ListView<T>({ name, load, keyOf, columns, plain, size = Infinity
   const { rows = data?.data ?? [] } = more;
   return [
     problem(error, again),
-    rows.length === 0 && loading && skeleton(),
-    data !== undefined && !loading && rows.length === 0 && more.empty,
+    rows.length === 0 && (
+      <Nothing key="nothing" meta={data?.meta} loading={loading} {...more}>
+        {more.empty}
+      </Nothing>
+    ),
     rows.length > 0 && more.bar,
     rows.length > 0 && <div aria-busy={loading}>{table(name, rows, keyOf, columns, plain)}</div>,
-    rows.length < size && lookedBack(data?.meta.searchedTo, rows.length),
+    rows.length > 0 && rows.length < size && lookedBack(data?.meta.searchedTo),
     data !== undefined && pager(name, more.cursor, data.meta.nextCursor, more.turn),
   ];
 }
 
 /** Says how far back a page has looked that found less than it may show. */
-const lookedBack = (to: string | undefined, found: number) =>
-  to !== undefined &&
-  notice(
+const lookedBack = (to: string | undefined) =>
+  to !== undefined && notice("info", `This page has looked back to ${moment(to)}. “Older” looks for more from there.`);
+
+interface NothingProps extends Pick<ListViewProps<unknown>, "cursor" | "turn"> {
+  /** Of the page that was read last. */
+  readonly meta: Partial<ApiAnswer<unknown>["meta"]> | undefined;
+  readonly loading: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** Stands for a page without rows: it turns the pages by itself until there is a row, the end, or somebody stops it. */
+const Nothing = ({ meta, loading, cursor, turn, children }: NothingProps) => {
+  const [off, stop] = useState(false);
+  const { nextCursor: next, searchedTo: to } = meta ?? {};
+  const more = next !== undefined && next !== cursor;
+  useEffect(() => {
+    if (more && !loading && !off) show(next, turn);
+  }, [next, loading, off]);
+  if (next === undefined || (!more && !loading)) return loading ? skeleton() : meta && children;
+  const far = to === undefined ? "" : ` Nothing found back to ${moment(to)}.`;
+  return notice(
     "info",
-    `${found === 0 ? "" : "More may be older. "}This page has looked back to ${moment(to)}. “Older” goes on from there.`,
+    <p role="status">{`${off ? "Stopped." : "Looking further back…"}${far}`}</p>,
+    <Button text={off ? "Go on" : "Stop"} class="small" act={() => stop(!off)} />,
   );
+};

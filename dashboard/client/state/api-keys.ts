@@ -69,6 +69,7 @@ export function useKnown(keyId: string | undefined): Known {
 /**
  * Loads the statistics of a key and the state of its subscriptions, in one request. What a later one has read stays known,
  * of this key or the next: an answer may be late, also for somebody who has left.
+ * @param recent how many of its newest attempts are told of each subscription
  * @throws ApiRefusal
  */
 export async function loadStats(
@@ -76,9 +77,11 @@ export async function loadStats(
   range: Range,
   subscriptionId?: string,
   signal?: AbortSignal,
+  recent?: string,
 ): Promise<Stats> {
   const turn = ++turns.begun;
-  const { data } = await ask<Stats>("GET", path("/api-keys/{}/stats", [keyId], { range, subscriptionId }), { signal });
+  const route = path("/api-keys/{}/stats", [keyId], { range, subscriptionId, recent });
+  const { data } = await ask<Stats>("GET", route, { signal });
   if (turn < turns.answered) return data;
   turns.answered = turn;
   loaded.set({ keyId, all: new Map(data.subscriptions.map((one) => [one.id, one])) });

@@ -28,9 +28,9 @@ export function count(value: number): string {
 /** The relay counts no further than this. */
 export const backlogText = (value: number, more: string): string => (value >= 1_000 ? `1,000${more}` : count(value));
 
-/** `71.4 % of 84` */
-export const shareOf = (part: number, whole: number): string =>
-  whole === 0 ? "no attempts" : `${share(part, whole)} of ${count(whole)}`;
+/** `71.4 % of 84 attempts` */
+export const shareOf = (part: number, whole: number, what: string): string =>
+  whole === 0 ? `no ${what}` : `${share(part, whole)} of ${count(whole)} ${what}`;
 
 export function share(part: number, whole: number): string {
   if (whole === 0) return "–";

@@ -112,16 +112,16 @@ interface NextProps {
   readonly sub: Glance | undefined;
 }
 
-/** Counts down to the next attempt. While the circuit breaker pauses its subscription, that is when the pause ends. */
+/** Counts down to the next attempt. While its endpoint is down, that is when it is tried again. */
 export const Next = ({ delivery: { nextAttemptAt, inOrder }, sub }: NextProps) => {
   const now = useNow();
-  const pausedUntil = Date.parse(sub?.restsUntil ?? "");
+  const downUntil = Date.parse(sub?.restsUntil ?? "");
   const inWords = (at: number): string => duration(Math.ceil((at - now) / 1_000) * 1_000);
   const say = (text: string) => <span class="figure">{text}</span>;
   if (nextAttemptAt === undefined) return inOrder === true ? say("waits for its turn") : null;
   const at = Date.parse(nextAttemptAt);
-  if (pausedUntil > Math.max(now, at)) return say(`the endpoint is paused: next attempt in ${inWords(pausedUntil)}`);
+  if (downUntil > Math.max(now, at)) return say(`the endpoint is down: next try in ${inWords(downUntil)}`);
   if (at > now) return say(`next attempt in ${inWords(at)}`);
-  // Until the subscription is known, it may be paused.
+  // Until the subscription is known, it may be down.
   return sub === undefined ? null : say("due now");
 };

@@ -1,4 +1,5 @@
 /** Lists the events of a key, newest first; new ones appear by themselves. */
+import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { answered } from "../kit/attempts.tsx";
 import { type ApiAnswer, ask, path } from "../state/api.ts";
@@ -21,9 +22,9 @@ const PAGE = 25;
 const STATUSES = ["pending", "delivered", "failed", "cancelled", "unmatched"] as const;
 
 export const Events = ({ keyId, query }: ViewProps) => {
-  const { status, type, sub, cursor } = query;
+  const { delivery, status, type, sub, cursor } = query;
   const { since, until } = periodOf(query);
-  const asks = { status, type, subscriptionId: sub, since, until, ...searched(query) };
+  const asks = { delivery, status, type, subscriptionId: sub, since, until, ...searched(query) };
   const { load, rows, statusOf } = useEvents(keyId, query, asks);
   const [replaying, setReplaying] = useState(false);
   const picked = ({ id }: RelayEvent) => ({ eventId: id });
@@ -52,7 +53,7 @@ export const Events = ({ keyId, query }: ViewProps) => {
         columns={{
           Event: (one) => selection.pick(picked(one), eventLink(keyId, one.id, true)),
           Type: (one) => typeName(one.type),
-          Status: (one) => badge(statusOf(one)),
+          Status: (one) => outcome(one, statusOf(one)),
           "Last answer": ({ lastAttempt }) => answered(lastAttempt),
           To: (one) => (
             <span class="receiver" title={goesTo(one)}>
@@ -69,6 +70,15 @@ export const Events = ({ keyId, query }: ViewProps) => {
     </PageFrame>
   );
 };
+
+/** `7 of 8 delivered · 1 waits`: red where one failed. Of one delivery its status says it all. */
+function outcome({ deliveryCounts: counts }: RelayEvent, status: EventStatus): VNode {
+  if (counts === undefined || counts.total < 2) return badge(status);
+  const { delivered, failed, pending, total } = counts;
+  const worst = failed > 0 ? "failed" : pending > 0 ? "pending" : status;
+  const more = [failed > 0 && `${count(failed)} failed`, pending > 0 && `${count(pending)} ${pending === 1 ? "waits" : "wait"}`];
+  return badge(worst, [`${count(delivered)} of ${count(total)} delivered`, ...more.filter(Boolean)].join(" · "));
+}
 
 const noMatch = (data: ApiAnswer<unknown> | undefined, { text }: Query) =>
   empty(
@@ -132,7 +142,7 @@ function useEvents(keyId: string, query: Query, asks: Readonly<Record<string, st
       const { deliveries, ...event } = message.data;
       if (cursor !== undefined || asks["until"] !== undefined || (query["type"] ?? event.type) !== event.type) return;
       // Only the relay knows whether it matches a filter by status or subscription, or a search.
-      if (query["status"] !== undefined || query["sub"] !== undefined || isSearch(query)) return soon(CALM_MS);
+      if (query["delivery"] !== undefined || query["status"] !== undefined || query["sub"] !== undefined || isSearch(query)) return soon(CALM_MS);
       const status = deliveries === 0 ? "unmatched" : "pending";
       const one: Fresh = { ...event, recipients: deliveries, status, read: reads.current };
       changeFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));

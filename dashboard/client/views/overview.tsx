@@ -3,6 +3,8 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { VNode } from "preact";
 import { ChartCard, type ChartLine } from "../kit/chart.tsx";
 import { PublishButton } from "../forms/publish-event.tsx";
+import { NeedsAttention, useAttention } from "../kit/attention.tsx";
+import { byWorst } from "../kit/health.tsx";
 import { Choice, Select, useForm } from "../kit/fields.tsx";
 import { count, duration, moment, share } from "../state/format.ts";
 import { loadStats, nameOf } from "../state/api-keys.ts";
@@ -22,7 +24,7 @@ import { useEvery, useLoad } from "../state/load.ts";
 import { may } from "../state/token.ts";
 import { spanQuery } from "../kit/filters.tsx";
 import { refine, to } from "../state/route.ts";
-import type { Chart, KeyDialogProps, OfKey, Range, Stats, ViewProps } from "../shapes.ts";
+import type { Chart, KeyDialogProps, OfKey, Query, Range, Stats, ViewProps } from "../shapes.ts";
 import { glanceTable } from "./subscriptions.tsx";
 import { ask, path } from "../state/api.ts";
 import { Dialog, Form } from "../kit/dialog.tsx";
@@ -51,6 +53,7 @@ export const Overview = ({ keyId, query }: ViewProps) => {
   // Time goes on where nothing happens: what was an hour ago leaves the hour.
   useEvery(again, data?.stepMs ?? REFRESH_MS);
   const [linking, setLinking] = useState(false);
+  const attention = useAttention(keyId);
   return (
     <PageFrame
       title="Overview"
@@ -72,6 +75,7 @@ export const Overview = ({ keyId, query }: ViewProps) => {
     >
       {linking && <PortalLink keyId={keyId} close={() => setLinking(false)} />}
       {problem(error, again)}
+      {data !== undefined && data.subscriptions.length > 0 && <NeedsAttention load={attention} />}
       {data === undefined ? error === undefined && skeleton() : <Shown keyId={keyId} data={data} only={only} />}
     </PageFrame>
   );
@@ -104,18 +108,21 @@ const Shown = ({ keyId, data, only }: ShownProps) => {
   const shown = only === undefined ? subscriptions : subscriptions.filter(({ id }) => id === only);
   const backlog = shown.reduce((sum, one) => sum + one.figures.backlog, 0);
   const range = { sub: only, time };
-  const events = (status?: string): string => to(["k", keyId, "events"], { ...range, status });
-  const more = shown.some((one) => one.figures.backlog >= 1_000) ? "or more" : undefined;
+  const events = (delivery?: string): string => to(["k", keyId, "events"], { ...range, delivery });
+  const pending = to(["k", keyId, "events"], { sub: only, delivery: "pending" });
+  const capped = shown.some((one) => one.figures.backlog >= 1_000);
+  const of = (what: string) => `${what}${only === undefined && subscriptions.length > 1 ? " of all subscriptions" : ""}`;
+  const attempts = to(["k", keyId, "attempts"], range);
   const first = link(to(["k", keyId, "subscriptions"], { new: "yes" }), "Create the first one", "button main");
   return (
     <div class="stack">
       <dl class="tiles">
         {tile("Events accepted", count(totals.accepted), events())}
-        {tile("Delivered", count(totals.delivered), events("delivered"))}
-        {tile("Failed", count(totals.failed), events("failed"))}
-        {tile("Success rate", share(totals.delivered, totals.attempts), to(["k", keyId, "attempts"], range))}
+        {tile("Delivered", count(totals.delivered), events("delivered"), of("deliveries"))}
+        {tile("Failed", count(totals.failed), events("failed"), of("deliveries"))}
+        {tile("Success rate", share(totals.delivered, totals.attempts), attempts, `of ${count(totals.attempts)} attempts`)}
         {tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`)}
-        {tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more)}
+        {tile("Pending now", `${count(backlog)}${capped ? "+" : ""}`, pending, capped ? "deliveries or more: it counts to 1,000 each" : "deliveries")}
       </dl>
       {(only === undefined ? Charts : OwnCharts)({ data, list: listOf(keyId, only), pending: backlog })}
       <h2>Subscriptions</h2>
@@ -125,7 +132,7 @@ const Shown = ({ keyId, data, only }: ShownProps) => {
             "A subscription is a URL and the names of the events that are sent there.",
             may("change") && first,
           )
-        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === time)?.[1], data.subscriptionsLeft)}
+        : glanceTable(keyId, subscriptions.toSorted(byWorst), RANGES.find(([one]) => one === time)?.[1], data.subscriptionsLeft)}
     </div>
   );
 };
@@ -143,12 +150,12 @@ const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
     return { name, values: series.refused[name] ?? [], colour, dashed, sum };
   });
 
-type ListOf = (view: "events" | "attempts", from: number, to: number) => string;
+type ListOf = (view: "events" | "attempts", from: number, to: number, asks?: Query) => string;
 /** Leads to the list of what happened in a part of a chart. */
 export const listOf =
   (keyId: string, sub?: string): ListOf =>
-  (view, from, until) =>
-    to(["k", keyId, view], { sub, ...spanQuery(from, until) });
+  (view, from, until, asks) =>
+    to(["k", keyId, view], { sub, ...asks, ...spanQuery(from, until) });
 
 export const Charts = (props: Omit<OwnProps, "more">) => {
   const { data } = props;
@@ -172,8 +179,8 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     () => ({
       events: [
         { name: "accepted", values: series.accepted, colour: "c-blue", sum: count(totals.accepted) },
-        { name: "delivered", values: series.delivered, colour: "c-green", sum: count(totals.delivered) },
-        { name: "failed", values: series.failed, colour: "c-red", dashed: true, sum: count(totals.failed) },
+        { name: "delivered", values: series.delivered, colour: "c-green", sum: count(totals.delivered), asks: { delivery: "delivered" } },
+        { name: "failed", values: series.failed, colour: "c-red", dashed: true, sum: count(totals.failed), asks: { delivery: "failed" } },
       ],
       latency: [
         { name: "p50", values: series.p50Ms, colour: "c-blue", sum: duration(totals.p50Ms) },
@@ -183,7 +190,7 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     }),
     [data, last],
   );
-  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
+  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number, asks?: Query) => list(view, from, until, asks));
   const { events, latency, backlog } = all;
   return (
     <div class={more === undefined ? "charts three" : "charts"}>

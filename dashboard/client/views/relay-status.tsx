@@ -1,6 +1,7 @@
 /** Shows the relay itself to users that own every key: nodes, storage, backlog, refusals. */
 import { useState } from "preact/hooks";
 import { path } from "../state/api.ts";
+import { NeedsAttention, useAttention } from "../kit/attention.tsx";
 import { Choice } from "../kit/fields.tsx";
 import { bytes, count, duration } from "../state/format.ts";
 import { Charts, RANGES } from "./overview.tsx";
@@ -25,6 +26,7 @@ export const RelayStatus = () => {
       title="The relay"
       actions={<Choice label="Range" value={range} options={RANGES} change={(next) => setRange(next as Range)} />}
     >
+      <NeedsAttention load={useAttention()} wide />
       {problem(error, again) ?? (data === undefined && skeleton())}
       <div class="groups">{groups.flatMap(([name, value]) => cards(name, value as Facts))}</div>
       {data?.data.figures !== undefined && <Charts data={data.data.figures} />}

@@ -12,6 +12,7 @@ import type { Chart, Glance, OneProps, OfKey } from "../shapes.ts";
 import { listOf, OwnCharts } from "./overview.tsx";
 import { useSubscriptionMenu } from "../forms/subscription-actions.tsx";
 import { VerifyCode } from "../kit/verify-code.tsx";
+import { NeedsAttention, useAttention } from "../kit/attention.tsx";
 import { HealthText } from "../kit/health.tsx";
 
 /** Length of a step in the figures of a day, ms. */
@@ -72,6 +73,7 @@ const Open = ({ keyId, one, chart, again, error }: OpenProps) => {
       {tabs(keyId, one.id, "Settings")}
       {problem(error, again)}
       {problem(menu.error)}
+      <NeedsAttention load={useAttention(keyId, one.id)} one />
       {one.status !== "active" &&
         notice(
           "warn",
@@ -102,6 +104,7 @@ const Open = ({ keyId, one, chart, again, error }: OpenProps) => {
 const Standing = ({ keyId, one }: GlanceProps) => {
   const list = (status: string, text: string) =>
     link(to(["k", keyId, "subscriptions", one.id, "deliveries"], { status }), text);
+  const failed = { sub: one.id, delivery: "failed", time: "24h" };
   const { figures, lastDelivery: last } = one;
   // The address after `#` is the view's: the jump is made by hand.
   const test = <Button text="test it on an event" class="plain" act={toFilterTest} />;
@@ -109,8 +112,8 @@ const Standing = ({ keyId, one }: GlanceProps) => {
     <Card id="standing" title="Last 24 hours">
       <dl>
         {line("Health", <HealthText one={one} brief />)}
-        {line("Success rate", shareOf(figures.delivered, figures.attempts))}
-        {line("Failed deliveries", list("failed", count(figures.failed)))}
+        {line("Success rate", shareOf(figures.delivered, figures.attempts, "attempts"))}
+        {line("Failed deliveries", link(to(["k", keyId, "events"], failed), count(figures.failed)))}
         {figures.filtered > 0 && line("Left out", `${count(figures.filtered)} by the filter: `, test)}
         {line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`)}
         {line("Pending now", list("pending", backlogText(figures.backlog, " or more")))}
