@@ -141,6 +141,8 @@ interface PortalOptions {
    * refused. @default those of the dashboard
    */
   readonly colors: PortalColors;
+  /** The address of your own documentation, to which the page leads. @default none */
+  readonly docs: string;
   /** Origins whose pages may frame the portal. @default [] */
   readonly frameAncestors: readonly string[];
 }

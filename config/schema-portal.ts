@@ -27,6 +27,8 @@ const base = textValue.refine(
   "must be an origin such as https://app.example.com (http: on loopback only), with the path before the relay's where a proxy has one",
 );
 
+const isPage = (text: string): boolean => URL.canParse(text) && isOrigin(new URL(text).origin);
+
 const color = z.custom<string>(
   (value) => typeof value === "string" && /^#[0-9a-f]{6}$/i.test(value),
   "must be a colour such as #2450c4",
@@ -45,6 +47,7 @@ export const portal = (dir: string) =>
           for (const { color: path, message } of colorProblems(theme, given[theme] ?? {}))
             refuse(ctx, message, theme, path);
       }),
+      docs: textValue.refine(isPage, "must be a URL such as https://docs.example.com/webhooks"),
       frameAncestors: list(origin).refine((all) => all.length <= MOST_ORIGINS, `may be at most ${MOST_ORIGINS}`),
     }),
   );
@@ -100,6 +103,6 @@ export function portalOf(
   dashboard: RelayConfig["dashboard"],
 ): Portal | false {
   if (given === false || (given === undefined && dashboard === false)) return false;
-  const { url, name = "Relay", logo: picture, colors: chosen = {}, frameAncestors = [] } = given ?? {};
-  return { url, name, logo: picture, colors: chosen, frameAncestors };
+  const { url, name = "Relay", logo: picture, colors: chosen = {}, docs, frameAncestors = [] } = given ?? {};
+  return { url, name, logo: picture, colors: chosen, docs, frameAncestors };
 }

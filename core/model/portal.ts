@@ -23,6 +23,8 @@ export interface Portal {
   readonly name: string;
   readonly logo?: PortalLogo | undefined;
   readonly colors: PortalColors;
+  /** The operator's documentation. */
+  readonly docs?: string | undefined;
   /** Origins whose pages may show it in a frame. */
   readonly frameAncestors: readonly string[];
 }

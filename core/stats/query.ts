@@ -123,7 +123,13 @@ export function createStatsQuery(deps: {
     const last = newest && lastOf(subscription, newest);
     const backlog = await collector.pending(keyId, id);
     const told = { last, ...(recent > 0 && { recent: answersOf(newer, recent) }) };
-    return { subscription, ...sums(all.subs.get(id), all.filtered.get(id)), backlog, health: health.state(id), ...told };
+    return {
+      subscription,
+      ...sums(all.subs.get(id), all.filtered.get(id)),
+      backlog,
+      health: health.state(id),
+      ...told,
+    };
   }
 
   /** Of a damaged record only the place is known. */
@@ -136,7 +142,10 @@ export function createStatsQuery(deps: {
       const { first, buckets } = await read(keyId, range);
       const all = tally.newBucket();
       for (const bucket of buckets.values()) tally.addBucket(all, bucket);
-      return { ...chart(range, first, buckets, subscriptionId), ...(await glances(keyId, all, subscriptionId, recent)) };
+      return {
+        ...chart(range, first, buckets, subscriptionId),
+        ...(await glances(keyId, all, subscriptionId, recent)),
+      };
     },
     async sumsOf(keyId, range) {
       const { buckets } = await read(keyId, range);

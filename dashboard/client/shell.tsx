@@ -10,7 +10,7 @@ import { follow, liveState } from "./state/live.ts";
 import { Palette, PaletteButton } from "./views/palette.tsx";
 import { brandLink, Button, Submit, toast } from "./kit/elements.tsx";
 import { go, to, type PagePlace } from "./state/route.ts";
-import { hasAccounts, isPortal, keyViews } from "./state/page-facts.ts";
+import { docs, hasAccounts, isPortal, keyViews } from "./state/page-facts.ts";
 import { logOut } from "./state/session.ts";
 import { token } from "./state/token.ts";
 
@@ -94,6 +94,13 @@ const Views = ({ keyId, here }: Omit<ShellProps, "children">) => {
         {several && link(["keys"], "API keys", area === "keys" || area === undefined, true)}
         {owned === "*" && link(["relay"], "Relay", area === "relay")}
         {owned === "*" && hasAccounts && link(["users"], "Users", area === "users")}
+        {docs !== undefined && (
+          <li key="docs" class={isPortal ? "apart" : undefined}>
+            <a href={docs} target={isPortal ? "_blank" : undefined} rel="noreferrer">
+              {isPortal ? "Documentation" : "Reference"}
+            </a>
+          </li>
+        )}
         {!isPortal && link(["account"], "Account", area === "account", !several)}
       </ul>
     </nav>

@@ -18,7 +18,13 @@ const SAYS: Readonly<Record<(typeof DEAD)[number], readonly [state: string, why:
   Cards: ["down", /HTTP 503/],
   Slow: ["down", /timeout/],
 };
-const ANSWERS: Readonly<Record<string, number>> = { "/billing": 500, "/ledger": 404, "/gone": 410, "/cards": 503, "/search": 401 };
+const ANSWERS: Readonly<Record<string, number>> = {
+  "/billing": 500,
+  "/ledger": 404,
+  "/gone": 410,
+  "/cards": 503,
+  "/search": 401,
+};
 const receiver = {
   script: ({ path }: { readonly path: string }) =>
     path === "/slow" || path === "/mail"
@@ -27,8 +33,7 @@ const receiver = {
 };
 const EVENTS = 6;
 
-const start = () =>
-  startRelay({ health: { breakerAfter: 4, breakerPauseMs: 600_000 }, retry: { attempts: 1 } });
+const start = () => startRelay({ health: { breakerAfter: 4, breakerPauseMs: 600_000 }, retry: { attempts: 1 } });
 
 async function prepare({ relay, subscribe, publish }: Key): Promise<void> {
   const closed = await startReceiver();
@@ -36,7 +41,11 @@ async function prepare({ relay, subscribe, publish }: Key): Promise<void> {
   for (let i = 0; i < 24; i++) {
     const dead = i % 3 === 1 ? DEAD[(i - 1) / 3] : undefined;
     const description = dead ?? `Shop ${i}`;
-    const more = { description, ...(dead === "Warehouse" && { url: closed.url("/hook") }), ...(dead === "Slow" && { timeoutMs: 1_000 }) };
+    const more = {
+      description,
+      ...(dead === "Warehouse" && { url: closed.url("/hook") }),
+      ...(dead === "Slow" && { timeoutMs: 1_000 }),
+    };
     await subscribe(`/${(dead ?? "shop").toLowerCase()}`, more);
   }
   const dead = async (): Promise<number> =>
@@ -111,13 +120,67 @@ stage("a key with 24 endpoints of which 8 are dead", { receiver, start, prepare 
     expect(await page.getByText("paused").count()).toBe(0);
   });
 
+  it("has figures that lead to exactly what they count, on every view", async ({ page, go }) => {
+    /** Opens the list behind a figure, and sums what its rows say of it, over all its pages. */
+    const counted = async (href: string): Promise<number> => {
+      await page.goto(`${page.url().split("#")[0]}${href}`);
+      const what = /[?&](?:delivery)=(\w+)/.exec(href)?.[1];
+      let sum = 0;
+      for (;;) {
+        await page.locator(".skeleton, [aria-busy=true]").first().waitFor({ state: "detached" });
+        await page.locator("tbody tr, .empty").first().waitFor();
+        for (const text of await page.locator("tbody tr").allInnerTexts()) {
+          const [, delivered] = /(\d+) of \d+ delivered/.exec(text) ?? [];
+          const said = { delivered, failed: /(\d+) failed/.exec(text)?.[1], pending: /(\d+) waits?/.exec(text)?.[1] };
+          // Of one subscription a row is one delivery.
+          const one = what === undefined || href.includes("sub=");
+          sum += one ? 1 : Number(said[what as keyof typeof said] ?? 0);
+        }
+        const older = page.getByRole("button", { name: "Older" });
+        if ((await older.count()) === 0 || (await older.isDisabled())) return sum;
+        const first = await page.locator("tbody tr").first().innerText();
+        await older.click();
+        await expect.poll(() => page.locator("tbody tr").first().innerText()).not.toBe(first);
+      }
+    };
+    let checked = 0;
+    for (const [view, heading, links] of [
+      ["k/key_1/overview", "Overview", ".tile a"],
+      ["keys", "API keys", "a.figure"],
+      ["k/key_1/subscriptions", "Subscriptions", "a.figure"],
+    ] as const) {
+      await go(view, heading);
+      await page.locator(links).first().waitFor();
+      const figures = await page
+        .locator(links)
+        .evaluateAll((all) =>
+          all.map(
+            (one) => [one.getAttribute("href") ?? "", one.textContent, one.closest("div, tr")?.textContent] as const,
+          ),
+        );
+      for (const [href, text, around] of figures.filter(([, shown], i) => i < 8 || shown !== "0")) {
+        const [, attempts] = /of ([\d,]+) attempts/.exec(around ?? "") ?? [];
+        const said = href.includes("/attempts") ? attempts : text;
+        expect([view, href, await counted(href)]).toEqual([view, href, Number((said ?? "").replace(",", ""))]);
+        checked += 1;
+      }
+    }
+    expect(checked).toBeGreaterThan(12);
+  });
+
   it("folds what somebody has acknowledged, and groups what failed alike", async ({ page, go }) => {
     await go("keys", "API keys");
-    await page.getByRole("row", { name: /key_1 / }).getByText("8", { exact: true }).waitFor();
+    await page
+      .getByRole("row", { name: /key_1 / })
+      .getByText("8", { exact: true })
+      .waitFor();
     await page.getByRole("button", { name: "Acknowledge: Cards" }).click();
     await page.getByText("1 acknowledged").click();
     await page.getByRole("button", { name: "Take back: Cards" }).waitFor();
-    await page.getByRole("row", { name: /key_1 / }).getByText("7", { exact: true }).waitFor();
+    await page
+      .getByRole("row", { name: /key_1 / })
+      .getByText("7", { exact: true })
+      .waitFor();
     await page.getByText(/the last one: HTTP 503/).click();
     await page.getByText(/^\d × HTTP 503$/).waitFor();
     await page.getByRole("link", { name: "the newest one" }).first().waitFor();
@@ -134,7 +197,10 @@ stage("a key with 24 endpoints of which 8 are dead", { receiver, start, prepare 
     const billing = page.locator(".issue", { hasText: "Billing" });
     await billing.getByRole("link", { name: /^See \d failed$/ }).click();
     await page.getByRole("heading", { level: 1, name: "Billing" }).waitFor();
-    const all = (await relay.call("GET", "/api-keys/key_1/attention")).json.data as { subscriptionName: string; failed: number }[];
+    const all = (await relay.call("GET", "/api-keys/key_1/attention")).json.data as {
+      subscriptionName: string;
+      failed: number;
+    }[];
     const { failed } = all.find(({ subscriptionName }) => subscriptionName === "Billing") ?? {};
     await expect.poll(() => page.locator("tbody tr").count()).toBe(failed);
   });

@@ -215,26 +215,39 @@ stage("events", {}, (it) => {
     expect(complaints.filter((one) => !one.includes("400"))).toEqual([]);
   });
 
-  it("are searched further back on demand, and a search says that letters count as they were published", async (scene) => {
+  it("are searched further back by themselves, until there is a row, the end or Stop; a search says that letters count as they were published", async (scene) => {
     const { page, go, relay, keyId, subscribe } = scene;
     await subscribe("/further");
     await relay.publish({ type: "deposit:paid", keyId, data: { customer: "ACME" } });
-    let searchedTo: string | undefined = "2026-01-01T00:00:00.000Z";
+    const asked: (string | null)[] = [];
+    let last = 3;
     await page.route(
       (url) => url.pathname === `/api-keys/${keyId}/events`,
       async (route) => {
-        const response = await route.fetch();
+        // Pages that find nothing, one after another.
+        const url = new URL(route.request().url());
+        const cursor = url.searchParams.get("cursor");
+        asked.push(cursor);
+        url.searchParams.delete("cursor");
+        const response = await route.fetch({ url: url.href });
         const answer = (await response.json()) as { readonly meta: object };
-        const meta = { ...answer.meta, ...(searchedTo !== undefined && { searchedTo, nextCursor: "further" }) };
-        await route.fulfill({ response, json: { ...answer, meta } });
+        const n = Number(cursor ?? 0) + 1;
+        const more = n < last && { searchedTo: `2026-01-0${9 - (n % 9)}T00:00:00.000Z`, nextCursor: String(n) };
+        await route.fulfill({ response, json: { data: [], meta: { ...answer.meta, ...more } } });
       },
     );
     await go(`k/${keyId}/events?text=acme`, "Events");
-    await page.getByRole("heading", { name: "Nothing found so far" }).waitFor();
-    await page.getByText(/^This page has looked back to .+ “Older” goes on from there\.$/).waitFor();
-    expect(await page.getByText("No event matches").count()).toBe(0);
-    searchedTo = undefined;
-    await page.reload();
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
+    expect(asked).toEqual([null, "1", "2"]);
+    last = Infinity;
+    await page.getByRole("button", { name: "Newest" }).click();
+    await page.getByText(/^Looking further back… Nothing found back to /).waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText(/^Stopped\. Nothing found back to /).waitFor();
+    await expectAccessible(page);
+    const far = asked.length;
+    last = far + 3;
+    await page.getByRole("button", { name: "Go on" }).click();
     await page.getByRole("heading", { name: "No event matches" }).waitFor();
     await page.getByText("Upper and lower case count in data").waitFor();
   });

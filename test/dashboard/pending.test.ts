@@ -38,10 +38,10 @@ stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
     await page.getByText("delivered · 200").waitFor();
   });
 
-  it("are not said to be due before the page knows whether the endpoint is paused", async (scene) => {
+  it("are not said to be due before the page knows whether the endpoint is down", async (scene) => {
     const { page, go, keyId } = scene;
     const { ids } = await waiting(scene, 1);
-    // A delivery that is due while the circuit breaker pauses its endpoint, which the page learns later.
+    // A delivery that is due while its endpoint is down, which the page learns later.
     const known = Promise.withResolvers<void>();
     await page.route(
       (url) => url.pathname === `/api-keys/${keyId}/events/${ids[0]}`,
@@ -66,7 +66,7 @@ stage("pending deliveries", { receiver: { otherwise: 503 } }, (it) => {
     await page.getByRole("button", { name: "Try now" }).waitFor();
     expect(await page.getByText("due now").count()).toBe(0);
     known.resolve();
-    await page.getByText(/the endpoint is paused: next attempt in (?:9|10) min/).waitFor();
+    await page.getByText(/the endpoint is down: next try in (?:9|10) min/).waitFor();
     expect(await page.getByText("due now").count()).toBe(0);
   });
 

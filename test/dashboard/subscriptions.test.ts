@@ -56,7 +56,7 @@ stage("subscriptions", { start }, (it) => {
     await expectAccessible(page, "secret", false);
     const secret = await page.locator(".secret code").innerText();
     // The code of the guide's receivers is beside it, and is the very code that the guide's tests run.
-    await page.getByText("Code to verify a delivery").click();
+    await page.getByRole("dialog").getByText("Code to verify a delivery").click();
     expect(receivers.length).toBeGreaterThanOrEqual(6);
     for (const { language, code } of receivers) {
       await page.getByLabel("Language").selectOption(language);
@@ -64,7 +64,7 @@ stage("subscriptions", { start }, (it) => {
       await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(code);
     }
     await expectAccessible(page, "verify-code", false);
-    await page.getByText("Code to verify a delivery").click();
+    await page.getByRole("dialog").getByText("Code to verify a delivery").click();
     await page.getByRole("button", { name: "Copy the secret" }).click();
     await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(secret);
     // It cannot be closed by accident, neither by Escape nor by its button.
@@ -73,7 +73,9 @@ stage("subscriptions", { start }, (it) => {
     expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
     await page.getByLabel("I have stored it").check();
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("row", { name: /127\.0\.0\.1/ }).waitFor();
+    // The subscription is open behind it, with the test event first.
+    await page.getByRole("heading", { level: 1, name: "The shop" }).waitFor();
+    await page.getByRole("button", { name: "Send a test event" }).waitFor();
     expect(await page.content()).not.toContain("whsec_");
 
     const before = receiver.requests.length;
@@ -162,6 +164,52 @@ stage("subscriptions", { start }, (it) => {
     await expectAccessible(page);
   });
 
+  it("are filtered by what is chosen of an example, and tell of the types and of a transform before they are saved", async (scene) => {
+    const { page, go, relay, keyId, subscribe, publish } = scene;
+    const { id } = await subscribe("/chosen", { description: "Chosen" });
+    await publish();
+    await go(`k/${keyId}/subscriptions/${id}`, "Chosen");
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("group", { name: "deposit" }).getByText("A deposit has arrived.").waitFor();
+    await press(page, "Build a condition…");
+    await dialog.getByLabel("Field").selectOption('data.amount ("12.50")');
+    await fill(page, { Value: "5" }, "Add the condition");
+    // The example has a text there.
+    await expect
+      .poll(async () => JSON.parse(await dialog.getByLabel("Filter").inputValue()))
+      .toEqual({ path: "data.amount", equals: "5" });
+    await dialog.getByLabel("Comparison").selectOption("is at least");
+    await fill(page, { Value: "7" }, "Add the condition");
+    const filter = {
+      and: [
+        { path: "data.amount", equals: "5" },
+        { path: "data.amount", gte: 7 },
+      ],
+    };
+    await dialog.getByLabel("Transform").selectOption("broken");
+    await press(page, "Show its result on the newest event");
+    await dialog.getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
+    await dialog.getByLabel("Transform").selectOption("");
+    await expectAccessible(page, "filter-builder", false);
+    await page.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data.filter).toEqual(filter);
+  });
+
+  it("begin with three steps to copy, where there is none yet", async ({ page, go, open, keyId }) => {
+    await go(`k/${keyId}/overview`, "Overview");
+    const steps = page.getByRole("region", { name: "Three steps to the first delivery" }).getByRole("listitem");
+    await expect.poll(() => steps.count()).toBe(3);
+    await page.getByRole("button", { name: "Copy the command: Publish, and look" }).click();
+    await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain(`--key ${keyId} --data '{`);
+    await expectAccessible(page, "first-steps");
+    const phone = await open({ width: 390, scheme: "dark" });
+    await phone.go(`k/${keyId}/overview`, "Overview");
+    await phone.page.getByText("Three steps to the first delivery").waitFor();
+    await expectAccessible(phone.page, "first-steps-390-dark");
+  });
+
   it("say how many of them are not listed", async ({ page, go, keyId, subscribe }) => {
     await subscribe("/listed", { description: "Listed" });
     await page.route("**/stats?*", async (route) => {
@@ -189,7 +237,7 @@ stage("subscriptions", { start }, (it) => {
     await page.getByRole("button", { name: "Run the transform" }).click();
     await page.getByRole("status").getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
     await page.getByRole("button", { name: "Send a test event" }).click();
-    await page.getByText("broken threw Error: no amount").nth(1).waitFor({ timeout: 60_000 });
+    await page.locator(".timeline").getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
     await page.getByText("failed · the transform failed").waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Edit" }).click();

@@ -87,7 +87,12 @@ export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOp
     query: z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional(), recent }),
     reply: { status: 200, data: keyStats },
     async handle({ keyId, query, principal }) {
-      const { subscriptions, left, ...rest } = await figures.stats(keyId, query.range, query.subscriptionId, query.recent);
+      const { subscriptions, left, ...rest } = await figures.stats(
+        keyId,
+        query.range,
+        query.subscriptionId,
+        query.recent,
+      );
       const seen = (one: SubscriptionStats) => ({
         ...one,
         subscription: seenBy(principal, { keys }, one.subscription),

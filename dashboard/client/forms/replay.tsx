@@ -109,7 +109,8 @@ export const ReplayFailed = ({ keyId, only, period = "86400000", close }: Replay
 function leftOut(all: readonly Glance[]): string {
   const failed = all.reduce((sum, { figures }) => sum + figures.failed, 0);
   const names = all.slice(0, 3).map(nameOf);
-  const which = all.length > names.length ? `${names.join(", ")} and ${all.length - names.length} more` : names.join(", ");
+  const which =
+    all.length > names.length ? `${names.join(", ")} and ${all.length - names.length} more` : names.join(", ");
   return `Left out: ${count(failed)} lately failed of ${which}, which ${all.length === 1 ? "is" : "are"} disabled. Enable first, then replay.`;
 }
 

@@ -4,7 +4,8 @@ import { ask, path } from "../state/api.ts";
 import { FormDialog } from "../kit/dialog.tsx";
 import { EventNames } from "../kit/event-types-input.tsx";
 import { below, type Bind, Field, milliseconds, numeric, Select, useForm } from "../kit/fields.tsx";
-import { filterText, readFilter } from "./testers.tsx";
+import { FilterBuilder } from "./filter-builder.tsx";
+import { filterText, readFilter, TransformPreview } from "./testers.tsx";
 import { Button, notice, showToast } from "../kit/elements.tsx";
 import { useAsk } from "../state/load.ts";
 import { orderFields, orderOf, pathText } from "./order.tsx";
@@ -15,7 +16,7 @@ import { clashOf, patchOf, type Settings } from "./subscription-changes.ts";
 interface FormProps extends KeyDialogProps {
   /** The subscription to change; absent to create one. */
   readonly one?: Subscription;
-  readonly saved: () => void;
+  readonly saved: (made: Subscription) => void;
 }
 
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
@@ -90,7 +91,7 @@ function useSubscriptionForm({ keyId, one, saved }: FormProps) {
       const show = secretKeeper();
       const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: now, wanted });
       show({ ...data, warnings: meta.warnings });
-      return saved();
+      return saved(data);
     }
     const route = path("/api-keys/{}/webhooks/{}", [keyId, seen.id]);
     // The API has no precondition for an update: what others have changed until now is read first.
@@ -104,7 +105,7 @@ function useSubscriptionForm({ keyId, one, saved }: FormProps) {
     const changes = Object.keys(body).length > 0;
     if (changes) await ask("PATCH", route, { body, wanted });
     showToast(changes ? "Saved" : "Nothing was changed");
-    saved();
+    saved(stored);
   });
   return { form, events, setEvents, headers, setHeaders };
 }
@@ -150,12 +151,21 @@ export const SubscriptionForm = (props: FormProps) => {
           ". Empty: every event that the names match.",
         ]}
       />
+      <FilterBuilder
+        keyId={props.keyId}
+        text={texts.filter}
+        change={(filter) => form.set({ filter })}
+        events={events}
+      />
       {transforms.length > 0 && (
         <Select
           {...of("transform", "Transform")}
           options={[["", "none: the event as it is"], ...transforms.map((name) => [name, name] as const)]}
           hint="Makes the body of each delivery. The operator of the relay writes them."
         />
+      )}
+      {one !== undefined && texts.transform !== "" && (
+        <TransformPreview key={texts.transform} keyId={props.keyId} id={one.id} transform={texts.transform} />
       )}
       {orderFields(of, texts.order)}
       <Field {...of("description", "Description")} optional maxLength={1_000} />

@@ -153,12 +153,14 @@ export const FilterTest = ({ keyId, one }: TestProps) => {
   );
 };
 
+const TRANSFORM_TEST = "/api-keys/{}/webhooks/{}/transform/test";
+
 /** Shows the body that the transform makes of any event of the key. */
 export const TransformTest = ({ keyId, one }: TestProps) => {
   const [tested, setTested] = useState<TransformTested | undefined>(undefined);
   const form = useForm({ eventId: "" }, async (texts) => {
     setTested(undefined);
-    const route = path("/api-keys/{}/webhooks/{}/transform/test", [keyId, one.id]);
+    const route = path(TRANSFORM_TEST, [keyId, one.id]);
     setTested((await ask<TransformTested>("POST", route, { body: { eventId: texts.eventId.trim() } })).data);
   });
   const words = {
@@ -173,6 +175,31 @@ export const TransformTest = ({ keyId, one }: TestProps) => {
       <Tester keyId={keyId} form={form} {...words} />
       {tested !== undefined && <Result of={tested}>{made(tested)}</Result>}
     </Card>
+  );
+};
+
+interface PreviewProps extends OneProps {
+  readonly transform: string;
+}
+
+/** Shows, before it is saved, what a transform makes of the newest event. */
+export const TransformPreview = ({ keyId, id, transform }: PreviewProps) => {
+  const [tested, setTested] = useState<TransformTested | undefined>(undefined);
+  const { run, busy, error } = useAction(async () => {
+    const newest = path("/api-keys/{}/events", [keyId], { limit: "1" });
+    const [event] = (await ask<readonly RelayEvent[]>("GET", newest)).data;
+    if (event === undefined) return showToast("There is no event yet");
+    const body = { eventId: event.id, transform };
+    setTested((await ask<TransformTested>("POST", path(TRANSFORM_TEST, [keyId, id]), { body })).data);
+  });
+  return (
+    <div class="stack">
+      <div class="row">
+        <Button text="Show its result on the newest event" class="small" off={busy} act={run} />
+      </div>
+      {problem(error)}
+      {tested !== undefined && <Result of={tested}>{made(tested)}</Result>}
+    </div>
   );
 };
 

@@ -30,14 +30,15 @@ const WORDS: Readonly<Partial<Record<Attention["state"], string>>> = {
   not_ready: "not ready",
 };
 
-type AttentionLoad = LoadState<{ readonly data: readonly Attention[]; readonly meta: { readonly nextCursor?: string } }>;
+type AttentionLoad = LoadState<{
+  readonly data: readonly Attention[];
+  readonly meta: { readonly nextCursor?: string };
+}>;
 
 /** Reads what needs attention of a key, of one subscription of it, or of the relay and all its keys. */
 export function useAttention(keyId?: string, subscriptionId?: string): AttentionLoad {
   const route =
-    keyId === undefined
-      ? "/relay/attention?limit=200"
-      : path("/api-keys/{}/attention", [keyId], { subscriptionId });
+    keyId === undefined ? "/relay/attention?limit=200" : path("/api-keys/{}/attention", [keyId], { subscriptionId });
   const load = useAsk<readonly Attention[]>(route, ({ event }) => {
     if (event === "attempt") return CALM_MS;
     return event !== "event" && 1_000;
@@ -104,7 +105,8 @@ const wordsOf = (text: string): string => text.replace(/; the next try is at \S+
 const Issue = ({ item, again, one, wide }: IssueProps) => {
   const { state, severity, keyId, subscriptionId, subscriptionName, part, node, failures = [] } = item;
   const { since, nextAttemptAt: next, endsAt, help } = item;
-  const sub = keyId === undefined || subscriptionId === undefined ? undefined : [keyId, "subscriptions", subscriptionId];
+  const sub =
+    keyId === undefined || subscriptionId === undefined ? undefined : [keyId, "subscriptions", subscriptionId];
   const name = subscriptionName ?? subscriptionId ?? part ?? "";
   const why = [wordsOf(item.reason), ". ", <span class="quiet">{help}</span>];
   return (
@@ -126,7 +128,7 @@ const Issue = ({ item, again, one, wide }: IssueProps) => {
           </span>
         )}
       </p>
-      <Helpers item={item} again={again} />
+      <Helpers item={item} again={again} one={one} />
       {failures.length === 0 ? (
         <p>{why}</p>
       ) : (
@@ -160,7 +162,7 @@ const Failures = ({ all, keyId }: { readonly all: readonly FailureGroup[]; reado
 );
 
 /** The button that helps with each state, the way to what failed, and the acknowledgement. */
-const Helpers = ({ item, again }: Pick<IssueProps, "item" | "again">) => {
+const Helpers = ({ item, again, one }: Omit<IssueProps, "wide">) => {
   const { id, state, keyId, subscriptionId, acknowledged, failed = 0 } = item;
   const [replaying, setReplaying] = useState(false);
   const { run, busy } = useAction(async (_, what: "enable" | "acknowledge") => {
@@ -170,10 +172,16 @@ const Helpers = ({ item, again }: Pick<IssueProps, "item" | "again">) => {
   const own = keyId !== undefined && subscriptionId !== undefined && ["k", keyId, "subscriptions", subscriptionId];
   const helps = (): ComponentChildren => {
     if (!own) return null;
-    if (state === "disabled") return <Button text="Enable" class="small" off={busy} act={(by) => run(by, "enable")} />;
     if ((state === "down" || state === "failing") && failed > 0)
       return <Button text="Replay failed…" class="small" act={() => setReplaying(true)} />;
-    return link(to(own), state === "held" ? "Skip or replay" : state === "down" ? "Test it" : "Settings", "button small");
+    // On its own page its menu has the rest.
+    if (one) return null;
+    if (state === "disabled") return <Button text="Enable" class="small" off={busy} act={(by) => run(by, "enable")} />;
+    return link(
+      to(own),
+      state === "held" ? "Skip or replay" : state === "down" ? "Test it" : "Settings",
+      "button small",
+    );
   };
   return (
     <div class="row">

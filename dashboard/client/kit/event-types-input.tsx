@@ -2,6 +2,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
 import { Button, showFailure } from "./elements.tsx";
+import { count } from "../state/format.ts";
 import { below } from "./fields.tsx";
 import type { EventTypeDetail, EventTypeHead } from "../shapes.ts";
 import { token } from "../state/token.ts";
@@ -42,6 +43,14 @@ export function useEventTypes(): readonly EventTypeHead[] {
   return types;
 }
 
+/** Groups types by the first part of their names. */
+function groupsOf(
+  types: readonly EventTypeHead[],
+): readonly (readonly [group: string, types: readonly EventTypeHead[]])[] {
+  const groups = Map.groupBy(types, ({ name }) => name.split(/[:.]/)[0] ?? "");
+  return [...groups];
+}
+
 export const EventNames = ({ chosen, change, error }: NamesProps) => {
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState<string | undefined>(undefined);
@@ -65,22 +74,30 @@ export const EventNames = ({ chosen, change, error }: NamesProps) => {
   const star = () => <code>*</code>;
   const hint = [star(), " stands for one part, at the end for one or more; ", star(), " alone is every event."];
   const { linked, lines: notes } = below(id, hint, message);
-  const others = chosen.filter((name) => !offered.some((one) => one.name === name));
+  const shown = groupsOf(offered).flatMap(([group, types]) => [
+    ...(types.length > 1 ? [`${types[0]?.name.slice(0, group.length + 1)}*`] : []),
+    ...types.map(({ name }) => name),
+  ]);
+  const others = chosen.filter((name) => !shown.includes(name));
+  const chip = (name: string, words: string) => (
+    <p key={name}>
+      <Button text={name} class="chip" pressed={chosen.includes(name)} act={() => toggle(name)} />{" "}
+      <small>{words}</small>
+    </p>
+  );
 
   return (
     <fieldset class="field">
       <legend>Events</legend>
+      {groupsOf(offered).map(([group, types]) => (
+        <div key={group} class="types" role="group" aria-label={group}>
+          {types.length > 1 && chip(`${types[0]?.name.slice(0, group.length + 1)}*`, `all ${count(types.length)}`)}
+          {types.map(({ name, description, deprecated }) =>
+            chip(name, [deprecated === true ? "Deprecated: do not begin to use it." : "", description ?? ""].join(" ")),
+          )}
+        </div>
+      ))}
       <div class="chips">
-        {offered.map(({ name, description, deprecated }) => (
-          <Button
-            key={name}
-            text={deprecated === true ? `${name} (deprecated)` : name}
-            class="chip"
-            title={description}
-            pressed={chosen.includes(name)}
-            act={() => toggle(name)}
-          />
-        ))}
         {others.map((name) => (
           <Button key={name} text={name} class="chip" label={`${name}: remove`} pressed act={() => toggle(name)} />
         ))}

@@ -67,7 +67,7 @@ export const waiting = cell<{ readonly code: string; readonly until: number } | 
 /** How many requests of this view the limits count. */
 export const spent = { count: 0 };
 /** Most requests that a view may cost. */
-export const MOST_REQUESTS = 3;
+export const MOST_REQUESTS = 4;
 
 const PATIENCE = 4;
 

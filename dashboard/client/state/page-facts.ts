@@ -12,6 +12,8 @@ export const isFirstRun = dataset["firstRun"] === "yes";
 export const product = dataset["product"] ?? "Relaybox";
 /** The address of the product's picture. */
 export const logo = dataset["logo"];
+/** The address of the reference and the guides; in a portal, of the operator's documentation, where there is one. */
+export const docs = dataset["docs"];
 /** The `User-Agent` that the relay sends. */
 export const userAgent = dataset["agent"] ?? "Relay";
 /** Headers that it sends a second time: the other name, and the header that is repeated. */

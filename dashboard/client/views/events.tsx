@@ -76,14 +76,20 @@ function outcome({ deliveryCounts: counts }: RelayEvent, status: EventStatus): V
   if (counts === undefined || counts.total < 2) return badge(status);
   const { delivered, failed, pending, total } = counts;
   const worst = failed > 0 ? "failed" : pending > 0 ? "pending" : status;
-  const more = [failed > 0 && `${count(failed)} failed`, pending > 0 && `${count(pending)} ${pending === 1 ? "waits" : "wait"}`];
+  const more = [
+    failed > 0 && `${count(failed)} failed`,
+    pending > 0 && `${count(pending)} ${pending === 1 ? "waits" : "wait"}`,
+  ];
   return badge(worst, [`${count(delivered)} of ${count(total)} delivered`, ...more.filter(Boolean)].join(" · "));
 }
 
-const noMatch = (data: ApiAnswer<unknown> | undefined, { text }: Query) =>
+/** A figure counts when a delivery ended; its event may be older. */
+const OLDER = " Deliveries that were retried may be of events from before this time: choose a longer one.";
+
+const noMatch = (data: ApiAnswer<unknown> | undefined, { text, delivery, time = "" }: Query) =>
   empty(
     data?.meta.searchedTo === undefined ? "No event matches" : "Nothing found so far",
-    `Try another status, type, time or search.${text === undefined ? "" : " Upper and lower case count in data."}`,
+    `Try another status, type, time or search.${text === undefined ? "" : " Upper and lower case count in data."}${delivery !== undefined && time !== "" ? OLDER : ""}`,
     <Button text="Show all" act={() => refine({ ...NO_SEARCH, ...NO_FILTER, cursor: undefined })} />,
   );
 
@@ -142,7 +148,13 @@ function useEvents(keyId: string, query: Query, asks: Readonly<Record<string, st
       const { deliveries, ...event } = message.data;
       if (cursor !== undefined || asks["until"] !== undefined || (query["type"] ?? event.type) !== event.type) return;
       // Only the relay knows whether it matches a filter by status or subscription, or a search.
-      if (query["delivery"] !== undefined || query["status"] !== undefined || query["sub"] !== undefined || isSearch(query)) return soon(CALM_MS);
+      if (
+        query["delivery"] !== undefined ||
+        query["status"] !== undefined ||
+        query["sub"] !== undefined ||
+        isSearch(query)
+      )
+        return soon(CALM_MS);
       const status = deliveries === 0 ? "unmatched" : "pending";
       const one: Fresh = { ...event, recipients: deliveries, status, read: reads.current };
       changeFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));

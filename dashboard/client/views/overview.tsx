@@ -8,23 +8,14 @@ import { byWorst } from "../kit/health.tsx";
 import { Choice, Select, useForm } from "../kit/fields.tsx";
 import { count, duration, moment, share } from "../state/format.ts";
 import { loadStats, nameOf } from "../state/api-keys.ts";
-import {
-  Button,
-  empty,
-  Kept,
-  link,
-  notice,
-  PageFrame,
-  problem,
-  showToast,
-  skeleton,
-  Submit,
-} from "../kit/elements.tsx";
+import { Button, Kept, notice, PageFrame, problem, showToast, skeleton, Submit } from "../kit/elements.tsx";
 import { useEvery, useLoad } from "../state/load.ts";
+import { isPortal } from "../state/page-facts.ts";
 import { may } from "../state/token.ts";
 import { spanQuery } from "../kit/filters.tsx";
 import { refine, to } from "../state/route.ts";
-import type { Chart, KeyDialogProps, OfKey, Query, Range, Stats, ViewProps } from "../shapes.ts";
+import type { Chart, KeyDialogProps, OfKey, Range, Stats, ViewProps } from "../shapes.ts";
+import { FirstSteps } from "./first-steps.tsx";
 import { glanceTable } from "./subscriptions.tsx";
 import { ask, path } from "../state/api.ts";
 import { Dialog, Form } from "../kit/dialog.tsx";
@@ -111,28 +102,39 @@ const Shown = ({ keyId, data, only }: ShownProps) => {
   const events = (delivery?: string): string => to(["k", keyId, "events"], { ...range, delivery });
   const pending = to(["k", keyId, "events"], { sub: only, delivery: "pending" });
   const capped = shown.some((one) => one.figures.backlog >= 1_000);
-  const of = (what: string) => `${what}${only === undefined && subscriptions.length > 1 ? " of all subscriptions" : ""}`;
+  const of = (what: string) =>
+    `${what}${only === undefined && subscriptions.length > 1 ? " of all subscriptions" : ""}`;
   const attempts = to(["k", keyId, "attempts"], range);
-  const first = link(to(["k", keyId, "subscriptions"], { new: "yes" }), "Create the first one", "button main");
   return (
     <div class="stack">
+      {subscriptions.length === 0 && <FirstSteps keyId={keyId} />}
       <dl class="tiles">
         {tile("Events accepted", count(totals.accepted), events())}
         {tile("Delivered", count(totals.delivered), events("delivered"), of("deliveries"))}
         {tile("Failed", count(totals.failed), events("failed"), of("deliveries"))}
-        {tile("Success rate", share(totals.delivered, totals.attempts), attempts, `of ${count(totals.attempts)} attempts`)}
+        {tile(
+          "Success rate",
+          share(totals.delivered, totals.attempts),
+          attempts,
+          `of ${count(totals.attempts)} attempts`,
+        )}
         {tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`)}
-        {tile("Pending now", `${count(backlog)}${capped ? "+" : ""}`, pending, capped ? "deliveries or more: it counts to 1,000 each" : "deliveries")}
+        {tile(
+          "Pending now",
+          `${count(backlog)}${capped ? "+" : ""}`,
+          pending,
+          capped ? "deliveries or more: it counts to 1,000 each" : "deliveries",
+        )}
       </dl>
       {(only === undefined ? Charts : OwnCharts)({ data, list: listOf(keyId, only), pending: backlog })}
-      <h2>Subscriptions</h2>
-      {subscriptions.length === 0
-        ? empty(
-            "No subscription yet",
-            "A subscription is a URL and the names of the events that are sent there.",
-            may("change") && first,
-          )
-        : glanceTable(keyId, subscriptions.toSorted(byWorst), RANGES.find(([one]) => one === time)?.[1], data.subscriptionsLeft)}
+      {subscriptions.length > 0 && <h2>Subscriptions</h2>}
+      {subscriptions.length > 0 &&
+        glanceTable(
+          keyId,
+          subscriptions.toSorted(byWorst),
+          RANGES.find(([one]) => one === time)?.[1],
+          data.subscriptionsLeft,
+        )}
     </div>
   );
 };
@@ -150,16 +152,18 @@ const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
     return { name, values: series.refused[name] ?? [], colour, dashed, sum };
   });
 
-type ListOf = (view: "events" | "attempts", from: number, to: number, asks?: Query) => string;
+type ListOf = (view: "events" | "attempts", from: number, to: number) => string;
 /** Leads to the list of what happened in a part of a chart. */
 export const listOf =
   (keyId: string, sub?: string): ListOf =>
-  (view, from, until, asks) =>
-    to(["k", keyId, view], { sub, ...asks, ...spanQuery(from, until) });
+  (view, from, until) =>
+    to(["k", keyId, view], { sub, ...spanQuery(from, until) });
 
 export const Charts = (props: Omit<OwnProps, "more">) => {
   const { data } = props;
   const lines = useMemo(() => codesOf(data), [data]);
+  // How often programs of the operator were refused is no customer's business.
+  if (isPortal) return <OwnCharts {...props} />;
   return <OwnCharts {...props} more={<ChartCard title="Refused requests (429)" chart={data} lines={lines} />} />;
 };
 
@@ -179,8 +183,19 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     () => ({
       events: [
         { name: "accepted", values: series.accepted, colour: "c-blue", sum: count(totals.accepted) },
-        { name: "delivered", values: series.delivered, colour: "c-green", sum: count(totals.delivered), asks: { delivery: "delivered" } },
-        { name: "failed", values: series.failed, colour: "c-red", dashed: true, sum: count(totals.failed), asks: { delivery: "failed" } },
+        {
+          name: "delivered",
+          values: series.delivered,
+          colour: "c-green",
+          sum: count(totals.delivered),
+        },
+        {
+          name: "failed",
+          values: series.failed,
+          colour: "c-red",
+          dashed: true,
+          sum: count(totals.failed),
+        },
       ],
       latency: [
         { name: "p50", values: series.p50Ms, colour: "c-blue", sum: duration(totals.p50Ms) },
@@ -190,7 +205,7 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     }),
     [data, last],
   );
-  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number, asks?: Query) => list(view, from, until, asks));
+  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
   const { events, latency, backlog } = all;
   return (
     <div class={more === undefined ? "charts three" : "charts"}>

@@ -82,13 +82,14 @@ const Open = ({ keyId, one, chart, again, error }: OpenProps) => {
             enabled again.
           </p>,
         )}
+      {one.lastDelivery === undefined && <TestEvent keyId={keyId} id={one.id} />}
       <div class="two">
         <Standing keyId={keyId} one={one} />
         <Settings one={one} />
       </div>
       <h2>Charts of the last 24 hours</h2>
       <OwnCharts data={chart} list={listOf(keyId, one.id)} pending={one.figures.backlog} />
-      <TestEvent keyId={keyId} id={one.id} />
+      {one.lastDelivery !== undefined && <TestEvent keyId={keyId} id={one.id} />}
       {one.ordered === true && <OrderCard keyId={keyId} one={one} />}
       <FilterTest keyId={keyId} one={one} />
       {one.transform !== undefined && <TransformTest keyId={keyId} one={one} />}

@@ -10,8 +10,8 @@ import { cutUrl } from "../kit/cut.tsx";
 import { badge, Button, codes, empty, link, PageFrame, problem, skeleton, TimeSwitch, When } from "../kit/elements.tsx";
 import { useLoad } from "../state/load.ts";
 import { may } from "../state/token.ts";
-import { place, refine, to } from "../state/route.ts";
-import type { Glance, Query, ViewProps } from "../shapes.ts";
+import { goFromHere, place, refine, to } from "../state/route.ts";
+import type { Glance, Query, Subscription, ViewProps } from "../shapes.ts";
 import { table } from "../kit/list.tsx";
 import { SubscriptionForm } from "../forms/subscription-form.tsx";
 
@@ -30,9 +30,10 @@ export const SubscriptionList = ({ keyId, query }: ViewProps) => {
     setMaking(false);
     refine({ new: undefined });
   };
-  const saved = (): void => {
+  const leave = goFromHere();
+  const saved = ({ id }: Subscription): void => {
     close();
-    again();
+    leave(["k", keyId, "subscriptions", id]);
   };
   const create = may("change") && <Button text="Create subscription" class="main" act={() => setMaking(true)} />;
   return (
@@ -44,11 +45,12 @@ export const SubscriptionList = ({ keyId, query }: ViewProps) => {
           "Give a URL and the names of the events that you want there. The relay signs each delivery, so that you can be sure where it comes from.",
           create,
         )}
-      {data !== undefined && data.subscriptions.length > 0 && [
-        <NeedsAttention key="attention" load={attention} />,
-        <Sieve key="sieve" all={data.subscriptions} query={query} />,
-        glanceTable(keyId, sieved(data.subscriptions, query), undefined, data.subscriptionsLeft),
-      ]}
+      {data !== undefined &&
+        data.subscriptions.length > 0 && [
+          <NeedsAttention key="attention" load={attention} />,
+          <Sieve key="sieve" all={data.subscriptions} query={query} />,
+          glanceTable(keyId, sieved(data.subscriptions, query), undefined, data.subscriptionsLeft),
+        ]}
       {making && <SubscriptionForm keyId={keyId} close={close} saved={saved} />}
     </PageFrame>
   );
