@@ -19,12 +19,16 @@ export interface Assets {
   /** The name of the page's module. */
   readonly main: string;
   readonly byName: ReadonlyMap<string, Asset>;
+  /** Those of `/docs` alone: its script first, the guides last. */
+  readonly docs: ReadonlyMap<string, Asset>;
   /** Changes when anything changes. */
   readonly version: string;
 }
 
-export interface Packed extends Omit<Assets, "byName"> {
-  readonly assets: readonly { readonly name: string; readonly type: string; readonly text: string }[];
+type Texts = readonly { readonly name: string; readonly type: string; readonly text: string }[];
+export interface Packed extends Omit<Assets, "byName" | "docs"> {
+  readonly assets: Texts;
+  readonly docs: Texts;
 }
 
 /** The name under which a package and a single executable contain them. */
@@ -33,13 +37,17 @@ const isCheckout = import.meta.url.endsWith(".ts");
 export const BUILT = join(import.meta.dirname, isCheckout ? "../dist" : "", EMBEDDED);
 
 export async function loadAssets(): Promise<Assets> {
-  const { assets, ...packed } = JSON.parse(await packAssets()) as Packed;
-  const all = assets.map(({ name, type, text }) => {
-    const body = Buffer.from(text);
-    return [name, { name, type, body, gzip: gzipSync(body, { level: 9 }) }] as const;
-  });
-  return { ...packed, byName: new Map(all) };
+  const { assets, docs, ...packed } = JSON.parse(await packAssets()) as Packed;
+  return { ...packed, byName: byName(assets), docs: byName(docs) };
 }
+
+const byName = (texts: Texts): ReadonlyMap<string, Asset> =>
+  new Map(
+    texts.map(({ name, type, text }) => {
+      const body = Buffer.from(text);
+      return [name, { name, type, body, gzip: gzipSync(body, { level: 9 }) }];
+    }),
+  );
 
 /** Loads them at the first call, once. A failure is tried again. */
 export function assetsOnce(): () => Promise<Assets> {

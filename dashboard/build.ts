@@ -19,6 +19,10 @@ async function buildAssets(): Promise<Packed> {
   if (start === undefined || /<\/script|<!--/i.test(start.text))
     throw new Error("start.ts: this cannot stand in a document");
   const scripts = await bundle("main.tsx", "esm", receivers);
+  const docs = [
+    ...(await bundle("reference/reference.tsx", "esm", receivers)).map((one) => ({ ...one, type: JAVASCRIPT })),
+    await guidesAsset(),
+  ];
   const uplot = createRequire(import.meta.url).resolve("uplot/dist/uPlot.min.css");
   const style = (await readFile(uplot, "utf8")) + squeezeStyle(await readFile(join(folder, "style.css"), "utf8"));
   const icon = await readFile(join(folder, "icon.svg"), "utf8");
@@ -27,6 +31,7 @@ async function buildAssets(): Promise<Packed> {
     version,
     start: start.text,
     main: scripts[0]?.name ?? "",
+    docs,
     assets: [
       ...scripts.map((one) => ({ ...one, type: JAVASCRIPT })),
       { name: `style.${version}.css`, type: "text/css; charset=utf-8", text: style },
@@ -73,7 +78,17 @@ export function receiversOf(guide: string): readonly Receiver[] {
   });
 }
 
-const GUIDE = join(import.meta.dirname, "../docs/verify.md");
+const guides = join(import.meta.dirname, "../docs");
+const GUIDE = join(guides, "verify.md");
+const guideNames = async (): Promise<readonly string[]> =>
+  (await readdir(guides)).filter((name) => name.endsWith(".md")).toSorted();
+
+/** Returns all guides as one asset of `/docs`, by their names. */
+async function guidesAsset(): Promise<Packed["docs"][number]> {
+  const read = async (name: string) => ({ name: name.slice(0, -3), text: await readFile(join(guides, name), "utf8") });
+  const text = JSON.stringify(await Promise.all((await guideNames()).map(read)));
+  return { name: `guides.${hash("sha256", text).slice(0, 12)}.json`, type: "application/json", text };
+}
 
 /** Returns the text of the module `relay:receivers`, which the page imports when somebody asks for the code. */
 async function receiversModule(): Promise<string> {
@@ -94,7 +109,8 @@ const changedMs = async (file: string): Promise<number> => (await stat(file)).mt
 
 async function isFresh(): Promise<boolean> {
   const parts = await readdir(folder, { recursive: true });
-  const files = [import.meta.filename, GUIDE, ...parts.map((name) => join(folder, name))];
+  const told = (await guideNames()).map((name) => join(guides, name));
+  const files = [import.meta.filename, ...told, ...parts.map((name) => join(folder, name))];
   const built = await changedMs(BUILT).catch(() => 0);
   return (await Promise.all(files.map(changedMs))).every((one) => one < built);
 }

@@ -87,7 +87,7 @@ export function html({ version, start, main }: Assets, { base, title, data, styl
 </head>
 <body>
 <div id="app"><main class="boot"><h1 class="brand">${attribute(title)}</h1><p role="status">Loading…</p></main></div>
-<noscript><p class="notice">This page needs JavaScript. Everything it shows is in the API too: see <a href="docs">docs</a>.</p></noscript>
+<noscript><p class="notice">This page needs JavaScript. Everything it shows is in the API too: see <a href="openapi.json">openapi.json</a>.</p></noscript>
 </body>
 </html>
 `;

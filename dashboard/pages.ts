@@ -20,6 +20,7 @@ export function pages(plan: Plan, firstRun: (() => Promise<boolean>) | undefined
   return [
     ...(dashboard ? dashboardRoutes(assets, { ...data, portal: portal === false ? "no" : "yes" }, firstRun) : []),
     ...(portal ? portalRoutes(assets, data, portal) : []),
+    ...docsRoutes(assets),
   ];
 }
 
@@ -43,7 +44,7 @@ function dashboardRoutes(
   data: Data,
   firstRun: (() => Promise<boolean>) | undefined,
 ): readonly Route[] {
-  const own = { auth: firstRun ? "accounts" : "tokens" };
+  const own = { auth: firstRun ? "accounts" : "tokens", docs: "docs" };
   return [
     get("/", async () => {
       const headers = { location: "developers", "cache-control": "no-cache", "content-type": "text/plain" };
@@ -59,6 +60,24 @@ function dashboardRoutes(
   ];
 }
 
+/** Serves the reference and the guides at `/docs`, also where there is no dashboard: the API is. */
+const docsRoutes = (assets: () => Promise<Assets>): readonly Route[] => [
+  get("/docs", async (request) => {
+    const all = await assets();
+    const names = [...all.docs.keys()];
+    const data = { auth: "none", guides: `docs/${names.at(-1)}` };
+    const page = html(
+      { ...all, main: names[0] ?? "" },
+      { base: "docs", title: "Relaybox: reference and guides", data },
+    );
+    return answerPage(request, all, short(page), page);
+  }),
+  get("/docs/{asset}", async (request) => {
+    const all = await assets();
+    return answerAsset(request, all, securityHeaders(), all.docs);
+  }),
+];
+
 const ENDINGS: Readonly<Record<string, string>> = {
   "image/png": "png",
   "image/jpeg": "jpg",
@@ -68,14 +87,20 @@ const ENDINGS: Readonly<Record<string, string>> = {
 
 /** Serves the portal at `/portal`: the same page for one key, with the name, logo and colours of the config. */
 function portalRoutes(assets: () => Promise<Assets>, data: Data, portal: Portal): readonly Route[] {
-  const { name, logo, colors, frameAncestors } = portal;
+  const { name, logo, colors, docs, frameAncestors } = portal;
   const css = `${declarations("light", colors.light)}${declarations("dark", colors.dark)}`;
   // Under the names by which `style.css` takes the colours.
   const text = Buffer.from(`:root { ${css}}\n`);
   const style = css === "" ? undefined : asset("colors", "css", "text/css; charset=utf-8", text);
   const picture = logo && asset("logo", ENDINGS[logo.type] ?? "img", logo.type, Buffer.from(logo.data, "base64"));
   const own = new Map([style, picture].filter((one) => one !== undefined).map((one) => [one.name, one]));
-  const set = { auth: "portal", ...data, product: name, ...(picture && { logo: `portal/${picture.name}` }) };
+  const set = {
+    auth: "portal",
+    ...data,
+    product: name,
+    ...(picture && { logo: `portal/${picture.name}` }),
+    ...(docs && { docs }),
+  };
   return [
     get("/portal", async (request) => {
       const all = await assets();

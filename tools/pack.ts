@@ -2,9 +2,8 @@
 // under the same names, because Node strips no types inside node_modules. Runs by itself before both.
 import { execFile } from "node:child_process";
 import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { scriptFile } from "../core/api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../dashboard/assets.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -34,16 +33,12 @@ async function nameTypes(): Promise<void> {
   }
 }
 
-/** Copies the files that are no modules: the command's entry, the config that `relay init` writes, the page, the reference's script. */
+/** Copies the files that are no modules: the command's entry, the config that `relay init` writes, the page. */
 async function carry(): Promise<void> {
   await cp(join(root, "relay.config.ts"), join(out, "relay.config.ts"));
   const entry = await readFile(join(root, "cli/relay.mjs"), "utf8");
   await writeFile(join(out, "cli/relay.mjs"), entry.replace("./program.ts", "./program.js"), { mode: 0o755 });
   await writeFile(join(out, "dashboard", EMBEDDED), await packAssets());
-  const script = scriptFile();
-  const library = dirname(dirname(script));
-  const parts = ["package.json", "LICENSE.txt", "dist/rapidoc-min.js", "dist/rapidoc-min.js.LICENSE.txt"];
-  for (const part of parts) await cp(join(library, part), join(out, "core/api/reference/rapidoc", part));
 }
 
 /** The version is read from here, and that all of it are ES modules. */

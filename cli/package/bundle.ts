@@ -5,7 +5,6 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { OutputChunk, Plugin, RolldownBuild, RolldownOptions } from "rolldown";
-import { SCRIPT, scriptFile } from "../../core/api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
 import { PACKAGES_FILE, packPackages } from "./plugin-packages.ts";
@@ -56,9 +55,6 @@ export async function bundle(root: string, config: string | undefined): Promise<
   assets[PACKAGES_FILE] = packPackages();
   assets[CONFIG_FILE] = await readFile(join(root, CONFIG_FILE));
   for (const name of PAGE_LIBRARIES) files.add(createRequire(import.meta.url).resolve(name));
-  const script = scriptFile();
-  assets[SCRIPT] = await readFile(script);
-  files.add(script);
   const hash = createHash("sha256").update(main.code);
   for (const name of Object.keys(assets).sort()) hash.update(`\n${name}\n`).update(assets[name] as string | Uint8Array);
   const real = [...files].filter((file) => !file.startsWith("\0")).sort();

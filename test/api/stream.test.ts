@@ -3,7 +3,6 @@ import { request } from "node:http";
 import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { docsRoutes } from "../../core/api/reference/page.ts";
 import type { Feed, FeedLine } from "../../core/api/resources/deps.ts";
 import type { Principal, Refusal } from "../../core/ports/auth.ts";
 import { createStreamPlaces } from "../../core/api/resources/live-feed.ts";
@@ -236,30 +235,5 @@ describe("the places for streams", () => {
     taken[0]?.();
     places.take(holder(100, "key_1"));
     expect(() => places.take(holder(102, "key_1"))).toThrow("100 streams");
-  });
-});
-
-describe("the reference page", () => {
-  it("loads one script, from here, under a policy that allows nothing else", async () => {
-    const load = () => Promise.resolve(new TextEncoder().encode("let drawn;"));
-    await using api = await serve({ routes: docsRoutes(load) });
-    const page = await api.ask("GET", "/docs", { token: false });
-    expect(page.headers["content-type"]).toBe("text/html; charset=utf-8");
-    expect(page.headers["content-security-policy"]).toContain("default-src 'none'; script-src 'self';");
-    const sources = [...page.text.matchAll(/(?:src|href|spec-url)="([^"]+)"/g)].map(([, at]) => at);
-    // Relative to the page, which may stand under a prefix.
-    expect(sources).toEqual(["docs/rapidoc-min.js", "openapi.json", "openapi.json"]);
-    const script = await api.ask("GET", "/docs/rapidoc-min.js", { token: false });
-    expect([script.status, script.text, script.headers["content-type"]]).toEqual([
-      200,
-      "let drawn;",
-      "text/javascript; charset=utf-8",
-    ]);
-  });
-
-  it("still points to the document where the script is not there", async () => {
-    await using api = await serve({ routes: docsRoutes(() => Promise.resolve(undefined)) });
-    expect((await api.ask("GET", "/docs", { token: false })).text).toContain('href="openapi.json"');
-    expect((await api.ask("GET", "/docs/rapidoc-min.js", { token: false })).status).toBe(404);
   });
 });

@@ -10,6 +10,7 @@ import { expectAccessible, fill, judge, LOOKS, picture, type Screen, setUp, useB
 const browser = useBrowser();
 const SVG =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4" fill="#0b6e4f"/></svg>';
+const DOCS = "https://docs.acme.example/webhooks";
 const STORED = "the portal must not touch the storage of the browser";
 
 /** A page of another site with a frame in it; `localhost` and `127.0.0.1` are two sites. */
@@ -47,6 +48,7 @@ beforeAll(async () => {
       name: "Acme <Payments>",
       logo: `data:image/svg+xml;base64,${Buffer.from(SVG).toString("base64")}`,
       colors: { light: { accent: "#0b6e4f" }, dark: { accent: "#6fd6b0" } },
+      docs: DOCS,
       frameAncestors: [allowed.origin],
     },
   });
@@ -104,7 +106,7 @@ describe("the page of the portal", () => {
   it("has the operator's name as text, its colours as a stylesheet, and nothing inline but the one script that its policy names", async () => {
     const { text } = await get("/portal");
     expect(text).toContain("<title>Acme &lt;Payments></title>");
-    expect(text.replace(/<script>[^]*?<\/script>/, "")).not.toMatch(
+    expect(text.replace(` data-docs="${DOCS}"`, "").replace(/<script>[^]*?<\/script>/, "")).not.toMatch(
       /<script(?![^>]*\bsrc=)|<style|\son[a-z]+=|\sstyle=|https?:\/\//,
     );
     const parts = [...new Set([...text.matchAll(/"(portal\/[^"]+)"/g)].map(([, path]) => `/${path}`))];
@@ -144,8 +146,14 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await frame.getByText("It is shown only this once.").waitFor();
     await frame.getByLabel("I have stored it in a safe place").click();
     await frame.getByRole("button", { name: "Done" }).click();
-    await frame.locator(".endpoint a").first().click();
+    // What was made is open behind its secret, and no figure of the operator's programs is anywhere.
     await frame.getByRole("button", { name: "Edit" }).waitFor();
+    await frame.evaluate('location.hash = "#/k/key_1/overview"');
+    await frame.getByRole("heading", { name: "Backlog" }).waitFor();
+    expect(await frame.getByText("429").count()).toBe(0);
+    expect(await frame.getByRole("link", { name: "Documentation" }).getAttribute("href")).toBe(DOCS);
+    await frame.getByRole("region", { name: "Needs attention" }).getByText("HTTP 500").first().waitFor();
+    expect(await names(frame, "button")).not.toContain("Acknowledge");
     expect(await names(frame, "button")).not.toContain("Rotate secret");
     await frame.evaluate(`location.hash = "#/k/key_1/events/${failedEvent}"`);
     await frame.getByRole("button", { name: "Replay the failed delivery" }).waitFor();
@@ -221,7 +229,7 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await expect.poll(() => frame.url()).toBe(`${relay.url}/portal#/k/key_1/subscriptions`);
     expect(await frame.getByLabel("Description").inputValue()).toBe("Typed with care");
     // The fresh one is in use: the one before it may end.
-    const sent = screen.page.waitForRequest((request) => request.url().endsWith("/stats?range=24h"));
+    const sent = screen.page.waitForRequest((request) => request.url().endsWith("/stats?range=24h&recent=50"));
     await frame.getByRole("button", { name: "Cancel" }).click();
     await frame.getByRole("link", { name: "Overview" }).click();
     await frame.getByRole("link", { name: "Subscriptions" }).click();

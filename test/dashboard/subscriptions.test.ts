@@ -171,7 +171,7 @@ stage("subscriptions", { start }, (it) => {
     await go(`k/${keyId}/subscriptions/${id}`, "Chosen");
     await page.getByRole("button", { name: "Edit" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("group", { name: "deposit" }).getByText("A deposit has arrived.").waitFor();
+    await dialog.getByRole("group", { name: "deposit:" }).getByText("A deposit has arrived.").waitFor();
     await press(page, "Build a condition…");
     await dialog.getByLabel("Field").selectOption('data.amount ("12.50")');
     await fill(page, { Value: "5" }, "Add the condition");
@@ -179,12 +179,12 @@ stage("subscriptions", { start }, (it) => {
     await expect
       .poll(async () => JSON.parse(await dialog.getByLabel("Filter").inputValue()))
       .toEqual({ path: "data.amount", equals: "5" });
-    await dialog.getByLabel("Comparison").selectOption("is at least");
-    await fill(page, { Value: "7" }, "Add the condition");
+    await dialog.getByLabel("Comparison").selectOption("begins with");
+    await fill(page, { Value: "5." }, "Add the condition");
     const filter = {
       and: [
         { path: "data.amount", equals: "5" },
-        { path: "data.amount", gte: 7 },
+        { path: "data.amount", prefix: "5." },
       ],
     };
     await dialog.getByLabel("Transform").selectOption("broken");

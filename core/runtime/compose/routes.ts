@@ -4,7 +4,6 @@ import type { TLSSocket } from "node:tls";
 import type { Call } from "../../api/http/call.ts";
 import type { AnyOperation } from "../../api/http/operation.ts";
 import { PortalLinks, withPortal } from "../../api/portal/links.ts";
-import { docsRoutes } from "../../api/reference/page.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
 import type { PortalOffer } from "../../api/resources/deps.ts";
 import { healthRoutes } from "../../api/resources/health.ts";
@@ -176,7 +175,6 @@ function composeRoutes(parts: ServedParts, auth: Auth, operations: readonly AnyO
   const relays = [
     ...own,
     ...documented,
-    ...docsRoutes(),
     // A plug-in may have the bare address for itself.
     ...page.filter((route) => !fromPlugins.some(({ path: taken }) => taken === route.path)),
     ...metricsRoutes(metrics, plan.metrics),

@@ -7,13 +7,14 @@ import { Field, Select } from "../kit/fields.tsx";
 import type { EventDetail, EventTypeDetail, Filter, OfKey, RelayEvent } from "../shapes.ts";
 import { filterText, readFilter } from "./testers.tsx";
 
+/** The last ones are for values of one kind: a text is no number. */
 const COMPARISONS = [
   ["equals", "is"],
   ["in", "is one of (commas between)"],
-  ["prefix", "begins with"],
-  ["gte", "is at least"],
-  ["lte", "is at most"],
   ["exists", "is there"],
+  ["prefix", "begins with", "string"],
+  ["gte", "is at least", "number"],
+  ["lte", "is at most", "number"],
 ] as const;
 type Comparison = (typeof COMPARISONS)[number][0];
 
@@ -26,7 +27,7 @@ export function fieldsOf(data: unknown, at: readonly string[] = ["data"]): Reado
   return new Map(inner.flatMap(([name, value]) => [...fieldsOf(value, [...at, name])]));
 }
 
-/** Returns the data of the example of a chosen type, or of the newest event where no type has one. */
+/** Returns the data of the example of a chosen type, or of any; of the newest event where no type has one. */
 async function exampleFor(keyId: string, chosen: readonly string[]): Promise<unknown> {
   const types = (await eventTypes()).filter(({ hasExample }) => hasExample === true);
   const type = types.find(({ name }) => chosen.includes(name)) ?? types[0];
@@ -87,6 +88,9 @@ export const FilterBuilder = ({ keyId, text, change, events }: BuilderProps) => 
   if (fields === undefined || fields.size === 0)
     return <Button text="Build a condition…" class="small" act={() => void load().catch(showFailure)} />;
   const example = fields.get(field);
+  const offered = COMPARISONS.filter(([, , kind]) => kind === undefined || kind === typeof example).map(
+    ([name, words]) => [name, words] as const,
+  );
   const add = (): void => {
     try {
       change(filterText(withCondition(readFilter(text), conditionOf(field, by, value, example))));
@@ -101,9 +105,12 @@ export const FilterBuilder = ({ keyId, text, change, events }: BuilderProps) => 
         label="Field"
         value={field}
         options={[...fields].map(([name, seen]) => [name, `${name} (${JSON.stringify(seen)})`] as const)}
-        change={setField}
+        change={(next) => {
+          setField(next);
+          setBy("equals");
+        }}
       />
-      <Select label="Comparison" value={by} options={COMPARISONS} change={(next) => setBy(next as Comparison)} />
+      <Select label="Comparison" value={by} options={offered} change={(next) => setBy(next as Comparison)} />
       {by !== "exists" && <Field label="Value" value={value} change={setValue} placeholder={String(example ?? "")} />}
       <Button text="Add the condition" act={add} />
     </div>

@@ -2,7 +2,6 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { ask, path } from "../state/api.ts";
 import { Button, showFailure } from "./elements.tsx";
-import { count } from "../state/format.ts";
 import { below } from "./fields.tsx";
 import type { EventTypeDetail, EventTypeHead } from "../shapes.ts";
 import { token } from "../state/token.ts";
@@ -43,13 +42,15 @@ export function useEventTypes(): readonly EventTypeHead[] {
   return types;
 }
 
-/** Groups types by the first part of their names. */
-function groupsOf(
-  types: readonly EventTypeHead[],
-): readonly (readonly [group: string, types: readonly EventTypeHead[]])[] {
-  const groups = Map.groupBy(types, ({ name }) => name.split(/[:.]/)[0] ?? "");
-  return [...groups];
-}
+/** Groups what can be chosen by the first part of the names, all of a group before each of them, with words. */
+const groupsOf = (types: readonly EventTypeHead[]) =>
+  [...Map.groupBy(types, ({ name }) => /^[^:.]*[:.]?/.exec(name)?.[0] ?? "")].map(([group, own]) => {
+    const each = own.map(({ name, description = "", deprecated }) => [
+      name,
+      deprecated ? `Deprecated. ${description}` : description,
+    ]);
+    return [group, own.length > 1 ? [[`${group}*`, `all ${own.length}`], ...each] : each] as const;
+  });
 
 export const EventNames = ({ chosen, change, error }: NamesProps) => {
   const [text, setText] = useState("");
@@ -74,27 +75,19 @@ export const EventNames = ({ chosen, change, error }: NamesProps) => {
   const star = () => <code>*</code>;
   const hint = [star(), " stands for one part, at the end for one or more; ", star(), " alone is every event."];
   const { linked, lines: notes } = below(id, hint, message);
-  const shown = groupsOf(offered).flatMap(([group, types]) => [
-    ...(types.length > 1 ? [`${types[0]?.name.slice(0, group.length + 1)}*`] : []),
-    ...types.map(({ name }) => name),
-  ]);
-  const others = chosen.filter((name) => !shown.includes(name));
-  const chip = (name: string, words: string) => (
-    <p key={name}>
-      <Button text={name} class="chip" pressed={chosen.includes(name)} act={() => toggle(name)} />{" "}
-      <small>{words}</small>
-    </p>
-  );
-
+  const groups = groupsOf(offered);
+  const others = chosen.filter((name) => !groups.some(([, all]) => all.some(([one]) => one === name)));
   return (
     <fieldset class="field">
       <legend>Events</legend>
-      {groupsOf(offered).map(([group, types]) => (
+      {groups.map(([group, all]) => (
         <div key={group} class="types" role="group" aria-label={group}>
-          {types.length > 1 && chip(`${types[0]?.name.slice(0, group.length + 1)}*`, `all ${count(types.length)}`)}
-          {types.map(({ name, description, deprecated }) =>
-            chip(name, [deprecated === true ? "Deprecated: do not begin to use it." : "", description ?? ""].join(" ")),
-          )}
+          {all.map(([name = "", words]) => (
+            <p key={name}>
+              <Button text={name} class="chip" pressed={chosen.includes(name)} act={() => toggle(name)} />{" "}
+              <small>{words}</small>
+            </p>
+          ))}
         </div>
       ))}
       <div class="chips">

@@ -102,39 +102,23 @@ const Shown = ({ keyId, data, only }: ShownProps) => {
   const events = (delivery?: string): string => to(["k", keyId, "events"], { ...range, delivery });
   const pending = to(["k", keyId, "events"], { sub: only, delivery: "pending" });
   const capped = shown.some((one) => one.figures.backlog >= 1_000);
-  const of = (what: string) =>
-    `${what}${only === undefined && subscriptions.length > 1 ? " of all subscriptions" : ""}`;
+  const worst = subscriptions.toSorted(byWorst);
+  const span = RANGES.find(([one]) => one === time)?.[1];
+  const rated = `of ${count(totals.attempts)} attempts`;
   const attempts = to(["k", keyId, "attempts"], range);
   return (
     <div class="stack">
       {subscriptions.length === 0 && <FirstSteps keyId={keyId} />}
       <dl class="tiles">
         {tile("Events accepted", count(totals.accepted), events())}
-        {tile("Delivered", count(totals.delivered), events("delivered"), of("deliveries"))}
-        {tile("Failed", count(totals.failed), events("failed"), of("deliveries"))}
-        {tile(
-          "Success rate",
-          share(totals.delivered, totals.attempts),
-          attempts,
-          `of ${count(totals.attempts)} attempts`,
-        )}
+        {tile("Delivered", count(totals.delivered), events("delivered"), "deliveries")}
+        {tile("Failed", count(totals.failed), events("failed"), "deliveries")}
+        {tile("Success rate", share(totals.delivered, totals.attempts), attempts, rated)}
         {tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`)}
-        {tile(
-          "Pending now",
-          `${count(backlog)}${capped ? "+" : ""}`,
-          pending,
-          capped ? "deliveries or more: it counts to 1,000 each" : "deliveries",
-        )}
+        {tile("Pending now", `${count(backlog)}${capped ? "+" : ""}`, pending, `deliveries${capped ? " or more" : ""}`)}
       </dl>
       {(only === undefined ? Charts : OwnCharts)({ data, list: listOf(keyId, only), pending: backlog })}
-      {subscriptions.length > 0 && <h2>Subscriptions</h2>}
-      {subscriptions.length > 0 &&
-        glanceTable(
-          keyId,
-          subscriptions.toSorted(byWorst),
-          RANGES.find(([one]) => one === time)?.[1],
-          data.subscriptionsLeft,
-        )}
+      {subscriptions.length > 0 && [<h2>Subscriptions</h2>, glanceTable(keyId, worst, span, data.subscriptionsLeft)]}
     </div>
   );
 };
@@ -183,19 +167,8 @@ export const OwnCharts = ({ data, list, more, pending }: OwnProps) => {
     () => ({
       events: [
         { name: "accepted", values: series.accepted, colour: "c-blue", sum: count(totals.accepted) },
-        {
-          name: "delivered",
-          values: series.delivered,
-          colour: "c-green",
-          sum: count(totals.delivered),
-        },
-        {
-          name: "failed",
-          values: series.failed,
-          colour: "c-red",
-          dashed: true,
-          sum: count(totals.failed),
-        },
+        { name: "delivered", values: series.delivered, colour: "c-green", sum: count(totals.delivered) },
+        { name: "failed", values: series.failed, colour: "c-red", dashed: true, sum: count(totals.failed) },
       ],
       latency: [
         { name: "p50", values: series.p50Ms, colour: "c-blue", sum: duration(totals.p50Ms) },
