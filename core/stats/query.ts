@@ -132,11 +132,6 @@ export function createStatsQuery(deps: {
     };
   }
 
-  /** Of a damaged record only the place is known. */
-  function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
-    return readRecord(value, readEvent(keyId, ordinalOf(key), undefined).event, id);
-  }
-
   return {
     async ofKey(keyId, range, subscriptionId, recent = 0) {
       const { first, buckets } = await read(keyId, range);
@@ -158,6 +153,11 @@ export function createStatsQuery(deps: {
       return chart(range, first, buckets, undefined);
     },
   };
+}
+
+/** Of a damaged record only the place is known. */
+function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
+  return readRecord(value, readEvent(keyId, ordinalOf(key), undefined).event, id);
 }
 
 function answersOf(entries: readonly Entry[], most: number): readonly (number | AttemptError)[] {

@@ -37,6 +37,8 @@ async function exampleFor(keyId: string, chosen: readonly string[]): Promise<unk
   return (await ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, newest.id]))).data.data;
 }
 
+const valueText = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+
 /** A value is of the kind that the example has there: a text of digits stays a text. */
 function valueOf(text: string, example: unknown): string | number | boolean | null {
   if (typeof example === "string" || text.trim() === "") return text;
@@ -111,7 +113,7 @@ export const FilterBuilder = ({ keyId, text, change, events }: BuilderProps) => 
         }}
       />
       <Select label="Comparison" value={by} options={offered} change={(next) => setBy(next as Comparison)} />
-      {by !== "exists" && <Field label="Value" value={value} change={setValue} placeholder={String(example ?? "")} />}
+      {by !== "exists" && <Field label="Value" value={value} change={setValue} placeholder={valueText(example)} />}
       <Button text="Add the condition" act={add} />
     </div>
   );

@@ -14,9 +14,9 @@ const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|!?\[((?:[^\][]|\[[^\]]*\])*)\]\(([^)\s
 
 /** Returns the address of what a guide links to, where the page has it. */
 function targetOf(address: string, guide: string): string | undefined {
-  if (/^https:/.test(address)) return address;
-  const [, name = guide, anchor] = /^(?:([\w-]+)\.md)?(?:#(.+))?$/.exec(address) ?? [, ""];
-  return name === "" ? undefined : to(["guide", name, anchor ?? ""].filter(Boolean));
+  if (address.startsWith("https:")) return address;
+  const found = /^(?:([\w-]+)\.md)?(?:#(.+))?$/.exec(address);
+  return found === null ? undefined : to(["guide", found[1] ?? guide, found[2] ?? ""].filter(Boolean));
 }
 
 export function inline(text: string, guide: string): readonly ComponentChildren[] {

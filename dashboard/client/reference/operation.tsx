@@ -9,7 +9,8 @@ interface Schema
   extends
     Of<"$ref" | "description", string>,
     Of<"enum" | "examples" | "required", readonly unknown[]>,
-    Of<"const" | "default" | "minimum" | "maximum", unknown> {
+    Of<"const" | "default", unknown>,
+    Of<"minimum" | "maximum", number> {
   readonly type?: string | readonly string[];
   readonly anyOf?: readonly Schema[];
   readonly oneOf?: readonly Schema[];
@@ -45,7 +46,7 @@ function typeOf(one: Schema): string {
 const meaningOf = ({ description, minimum, maximum, default: preset, examples }: Schema): string =>
   [
     description,
-    minimum !== undefined && Number(maximum) < 2 ** 52 && `${minimum} to ${maximum}.`,
+    minimum !== undefined && maximum !== undefined && maximum < 2 ** 52 && `${minimum} to ${maximum}.`,
     preset !== undefined && `Default: \`${JSON.stringify(preset)}\`.`,
     examples !== undefined && `Such as \`${JSON.stringify(examples[0])}\`.`,
   ]
