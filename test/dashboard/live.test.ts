@@ -50,10 +50,11 @@ stage("the sign of a live view", {}, (it) => {
     await live({ page }).waitFor();
   });
 
-  it("comes by itself to a view that has used up its requests", async ({ page, go, keyId, subscribe }) => {
-    const { id } = await subscribe("/", { description: "Looked at" });
-    // The session, the list and the name.
-    await go(`k/${keyId}/subscriptions/${id}/deliveries`, "Looked at");
+  it("comes by itself to a view that has used up its requests", async ({ page, go, keyId }) => {
+    // The session, the keys, the figures, and what needs attention.
+    const json = { data: [{ id: keyId }], meta: { timestamp: new Date().toISOString() } };
+    await page.route("**/api-keys?*", (route) => route.fulfill({ json }));
+    await go("", "Overview");
     await page.getByText("not live", { exact: true }).waitFor();
     await live({ page }).waitFor();
   });

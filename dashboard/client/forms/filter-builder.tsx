@@ -19,7 +19,7 @@ const COMPARISONS = [
 type Comparison = (typeof COMPARISONS)[number][0];
 
 /** `data.customer.country` → `"DE"`: the values of an example by their paths, lists left out. */
-export function fieldsOf(data: unknown, at: readonly string[] = ["data"]): ReadonlyMap<string, unknown> {
+function fieldsOf(data: unknown, at: readonly string[] = ["data"]): ReadonlyMap<string, unknown> {
   if (Array.isArray(data) || data === undefined) return new Map();
   // A name with a dot is addressed by a list, which is for those who write JSON.
   if (typeof data !== "object" || data === null) return new Map([[at.join("."), data]]);
@@ -51,7 +51,7 @@ function valueOf(text: string, example: unknown): string | number | boolean | nu
 }
 
 /** @throws Error for a number that is none */
-export function conditionOf(field: string, by: Comparison, text: string, example: unknown): Filter {
+function conditionOf(field: string, by: Comparison, text: string, example: unknown): Filter {
   const at = { path: field };
   if (by === "exists") return { ...at, exists: text.trim() !== "no" };
   if (by === "in") return { ...at, in: text.split(",").map((part) => valueOf(part.trim(), example)) };
@@ -63,7 +63,7 @@ export function conditionOf(field: string, by: Comparison, text: string, example
 }
 
 /** All conditions must hold. */
-export function withCondition(before: Filter | undefined, more: Filter): Filter {
+function withCondition(before: Filter | undefined, more: Filter): Filter {
   if (before === undefined) return more;
   return "and" in before && before.and !== undefined ? { and: [...before.and, more] } : { and: [before, more] };
 }

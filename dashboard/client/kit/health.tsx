@@ -11,7 +11,7 @@ const FAILING = 0.5;
 
 /** The worst come first. `stopped`: disabled by the relay; `disabled`: by a person, who knows of it. */
 export const STATES = ["down", "stopped", "failing", "degraded", "healthy", "idle", "disabled"] as const;
-export type HealthState = (typeof STATES)[number];
+type HealthState = (typeof STATES)[number];
 /** In words; the others say it by themselves. */
 const WORDS: Readonly<Partial<Record<HealthState, string>>> = {
   stopped: "disabled by the relay",
