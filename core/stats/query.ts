@@ -65,7 +65,7 @@ interface KeyStats extends Chart {
 const MOST_GLANCES = 1_000;
 const GLANCES_AT_ONCE = 50;
 /** Deliveries that one answer reads for the newest attempts, shared out over the subscriptions. */
-const RECENT_READ = 5_000;
+const RECENT_READ = 3_000;
 
 interface StatsQuery {
   /**
