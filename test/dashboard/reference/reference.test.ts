@@ -56,7 +56,7 @@ stage("the reference and the guides", {}, (it) => {
       const { page, complaints } = await open({ width, scheme: "light" });
       const views = [
         ...GUIDES.map((name) => `guide/${name.slice(0, -3)}`),
-        "operation/postApiKeysKeyIdWebhooks",
+        "operation/createSubscription",
         "?q=secret",
       ];
       for (const view of views) {
@@ -73,7 +73,7 @@ stage("the reference and the guides", {}, (it) => {
       await judge(page, ["color-contrast"]);
       await picture(page, `docs-guide-${width}-dark`, false);
       await page.emulateMedia({ colorScheme: "light" });
-      await page.goto(`${relay.url}/docs#/operation/postApiKeysKeyIdWebhooks`);
+      await page.goto(`${relay.url}/docs#/operation/createSubscription`);
       await page.getByRole("heading", { level: 1, name: "Create a subscription" }).waitFor();
       await picture(page, `docs-operation-${width}-light`, false);
       expect(complaints).toEqual([]);
