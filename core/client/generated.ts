@@ -2121,6 +2121,8 @@ export interface components {
              * @description The breaker rests it until then.
              */
             restsUntil?: string;
+            /** @description Where `recent` asks for it: what its newest attempts were answered, or where they failed; the newest last. */
+            recentAttempts?: (number | ("dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "token" | "transform"))[];
             /** @description Of the newest event that it was tried with. */
             lastDelivery?: components["schemas"]["LastDelivery"];
         };
@@ -2134,7 +2136,8 @@ export interface components {
              */
             at: string;
             statusCode?: number;
-            error?: string;
+            /** @enum {string} */
+            error?: "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "token" | "transform";
         };
         KeyStatsEnvelope: {
             data: components["schemas"]["KeyStats"];
@@ -3318,6 +3321,7 @@ export interface operations {
             query?: {
                 range?: "1h" | "24h" | "7d";
                 subscriptionId?: string;
+                recent?: number;
             };
             header?: never;
             path: {
