@@ -89,10 +89,10 @@ const pathParts = (path: string): PropertyKey[] =>
 
 function isPlugin(value: unknown, kind: string): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { kind: given, name, setup, problems, warnings, fileProblems } = value as Record<string, unknown>;
+  const { kind: given, name, setup, problems, warnings, fileProblems, inspect } = value as Record<string, unknown>;
   if (given !== kind || !isPluginName(name) || typeof setup !== "function") return false;
   if (problems !== undefined && !Array.isArray(problems)) return false;
-  return [warnings, fileProblems].every((one) => one === undefined || typeof one === "function");
+  return [warnings, fileProblems, inspect].every((one) => one === undefined || typeof one === "function");
 }
 
 /** An address or CIDR, as `BlockList` would take it. */

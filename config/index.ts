@@ -13,6 +13,7 @@ export { cron } from "../plugins/source/cron.ts";
 export { http } from "../plugins/source/http.ts";
 export { fromKafka } from "../plugins/source/kafka.ts";
 export { fromMqtt } from "../plugins/source/mqtt.ts";
+export { fromMysql } from "../plugins/source/mysql.ts";
 export { fromNats } from "../plugins/source/nats.ts";
 export { fromPostgres } from "../plugins/source/postgres.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";

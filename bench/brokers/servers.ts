@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 
-export const SYSTEMS = ["PostgreSQL", "RabbitMQ", "NATS", "Redis", "Kafka"] as const;
+export const SYSTEMS = ["PostgreSQL", "MariaDB", "RabbitMQ", "NATS", "Redis", "Kafka"] as const;
 export type System = (typeof SYSTEMS)[number];
 
 export interface Servers {

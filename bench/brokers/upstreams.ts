@@ -6,6 +6,7 @@ import { connect as connectNats } from "@nats-io/transport-node";
 import { Producer } from "@platformatic/kafka";
 import { connect as connectAmqp } from "amqplib";
 import { Redis } from "ioredis";
+import mysqlClient from "mysql2/promise";
 import pg from "pg";
 import { takeAmqp, takeNats, takePostgres, takeRedis, type Take } from "./alone.ts";
 import type { System } from "./servers.ts";
@@ -68,6 +69,42 @@ async function postgres(url: string, table: "outbox" | "feed", source: string): 
     fill: (bodies, alone = false) => inChunks(bodies, (chunk) => client.query(into(alone ? aside : table), [chunk])),
     take: await takePostgres(url, aside, table === "outbox"),
     push: (body) => client.query(`INSERT INTO ${table} (event) VALUES ($1)`, [body]),
+    close: () => client.end(),
+  };
+}
+
+/** A table with uuids, and the event in columns: as Debezium's, with a time. */
+async function uuids(url: string): Promise<Upstream> {
+  const client = new pg.Pool({ connectionString: url, max: 8 });
+  client.on("error", () => {});
+  await client.query(`CREATE TABLE uuids (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), type text, key text, payload json,
+    created_at timestamptz DEFAULT clock_timestamp()); CREATE INDEX ON uuids (created_at, id)`);
+  const add = (bodies: readonly string[]): Promise<unknown> =>
+    client.query(
+      `INSERT INTO uuids (type, key, payload) SELECT e->>'type', e->>'keyId', e->'data' FROM (SELECT unnest($1::text[])::json AS e) AS all_of`,
+      [bodies],
+    );
+  const columns = "columns: { type: 'type', key: 'key', payload: 'payload' }";
+  return {
+    ...{ name: "uuids", pushes: false },
+    source: `relay.fromPostgres({ name: "uuids", url: "${url}", table: "uuids", pollMs: 100, ${columns} })`,
+    fill: (bodies) => inChunks(bodies, add),
+    push: (body) => add([body]),
+    close: () => client.end(),
+  };
+}
+
+async function mysql(url: string): Promise<Upstream> {
+  const client = mysqlClient.createPool({ uri: url, connectionLimit: 8 });
+  await client.query(
+    "CREATE TABLE outbox (id bigint AUTO_INCREMENT PRIMARY KEY, event longtext, created_at datetime(6) DEFAULT (UTC_TIMESTAMP(6)))",
+  );
+  const add = (bodies: readonly string[]): Promise<unknown> =>
+    client.query("INSERT INTO outbox (event) VALUES ?", [bodies.map((body) => [body])]);
+  return {
+    ...{ name: "mysql", source: `relay.fromMysql({ url: "${url}", pollMs: 100 })`, pushes: false },
+    fill: (bodies) => inChunks(bodies, add),
+    push: (body) => add([body]),
     close: () => client.end(),
   };
 }
@@ -153,6 +190,8 @@ export const UPSTREAMS: readonly UpstreamMaker[] = [
     make: (url) =>
       postgres(url, "feed", `relay.fromPostgres({ name: "feed", url: "${url}", table: "feed", cursor: true })`),
   },
+  { name: "uuids", system: "PostgreSQL", make: uuids },
+  { name: "mysql", system: "MariaDB", make: mysql },
   { name: "amqp", system: "RabbitMQ", make: amqp },
   { name: "nats", system: "NATS", make: nats },
   { name: "redisStream", system: "Redis", make: redis },

@@ -74,9 +74,10 @@ async function run(given: Given, io: CliEnvironment, machine: boolean): Promise<
 
 /** Checks one thing after another. A check that fails is a finding too. */
 async function* checkMachine(plan: Plan, urls: readonly string[], io: CliEnvironment): AsyncGenerator<Finding> {
-  const [machine, { checkStorage }, { checkReach }] = await Promise.all([
+  const [machine, { checkStorage }, { checkSources }, { checkReach }] = await Promise.all([
     import("../check/machine.ts"),
     import("../check/storage.ts"),
+    import("../check/sources.ts"),
     import("../check/reach.ts"),
   ]);
   const checks: readonly [string, () => Promise<readonly Finding[]>][] = [
@@ -84,6 +85,7 @@ async function* checkMachine(plan: Plan, urls: readonly string[], io: CliEnviron
     ["open files", async () => [machine.checkFiles(plan)]],
     ["certificates", () => machine.checkCertificates(plan, io.clock.now())],
     ["storage", () => checkStorage(plan, io)],
+    ["sources", () => checkSources(plan, io)],
     ...urls.map((url): [string, () => Promise<Finding[]>] => ["url", async () => [await checkReach(url, plan, io)]]),
   ];
   for (const [name, run] of checks) {

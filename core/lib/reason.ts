@@ -62,7 +62,7 @@ const NEXT: readonly (readonly [failure: RegExp, next: string])[] = [
     /NOAUTH|WRONGPASS|authenticat|authorization violation|SASL|password|credential|login/i,
     "see that user and password are right",
   ],
-  [/NOPERM|authoriz|permission|access.refused/i, "give this user the right to do that"],
+  [/NOPERM|authoriz|permission|access.refused|command denied/i, "give this user the right to do that"],
   [/ECONNRESET|closed|hang ?up|protocol error/i, "see whether that port speaks this protocol, in clear or over TLS"],
 ];
 

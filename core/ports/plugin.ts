@@ -52,6 +52,12 @@ export interface Plugin<Kind extends string, Port> {
    * @param configDir where relative paths begin
    */
   readonly fileProblems?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
+  /**
+   * Looks at what it reads from or writes to, and changes nothing there, for `relay check --machine`. Returns what does not
+   * fit, or fits badly; nothing when all is well. It has a quarter of a minute.
+   * @throws Error when it cannot be reached
+   */
+  readonly inspect?: (ctx: Pick<PluginContext, "clock" | "configDir" | "secret">) => Promise<readonly Inspected[]>;
   /** For a storage: how long a claim lasts without a renewal, ms. `undefined`: as long as the process lives. */
   readonly leaseMs?: number;
   /**
@@ -79,6 +85,14 @@ export interface Plugin<Kind extends string, Port> {
    * @throws StartError with the exit code that fits; anything else ends the start with 69 (a failed system call) or 78
    */
   setup(ctx: PluginContext): Promise<Port> | Port;
+}
+
+/** Something outside that does not fit a plug-in's options. */
+export interface Inspected {
+  /** True when the plug-in does not work with it. */
+  readonly isBad: boolean;
+  /** What is not as it should be, and what it should be, without secrets. */
+  readonly message: string;
 }
 
 /**

@@ -3,31 +3,17 @@ import { Socket } from "node:net";
 import type pg from "pg";
 import type { Clock } from "../../core/ports/clock.ts";
 import { endsWithin, unlessAborted } from "../../core/lib/within.ts";
+import {
+  CLOSE_MS,
+  CONNECT_MS,
+  QUERY_MS,
+  type Columns,
+  type Connection,
+  type OpenConnection,
+} from "./sql/connection.ts";
 
-export interface Connection {
-  /** Runs one statement, or several without values. Resolves to the rows of the last one. */
-  rows(sql: string, values?: readonly unknown[]): Promise<readonly Columns[]>;
-  /** Calls `wake` at each NOTIFY, and when the connection breaks. */
-  listen(channel: string, wake: () => void): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** A row: text by the name of its column. */
-export type Columns = Readonly<Record<string, string | null>>;
-
-/** Opens a connection. @param signal gives the attempt up at once; it does nothing to a connection that is open */
-export type OpenConnection = (signal: AbortSignal) => Promise<Connection>;
-
-const CONNECT_MS = 10_000;
-const QUERY_MS = 60_000;
-const CLOSE_MS = 2_000;
-
-/** Quotes the name of a table, with or without its schema. */
-export const quoted = (table: string): string =>
-  table
-    .split(".")
-    .map((part) => `"${part}"`)
-    .join(".");
+/** Quotes a name. */
+export const quotedName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Quotes a text. Works with every setting of the server. */
 export const literal = (text: string): string =>
@@ -85,7 +71,7 @@ export function createConnector(library: typeof pg, url: string, clock: Clock): 
   return async (signal) => {
     const bounds = { connectMs: CONNECT_MS, queryMs: QUERY_MS };
     const { client, close } = await openClient(library, url, clock, signal, bounds);
-    return {
+    const connection: Connection = {
       async rows(sql, values) {
         const result: unknown = await client.query(sql, values === undefined ? undefined : [...values]);
         const last = (Array.isArray(result) ? result.at(-1) : result) as { readonly rows: readonly Columns[] };
@@ -96,6 +82,8 @@ export function createConnector(library: typeof pg, url: string, clock: Clock): 
         await client.query(`LISTEN "${channel}"`);
       },
       close,
+      run: async (statements) => (statements.length === 0 ? [] : connection.rows(statements.join("; "))),
     };
+    return connection;
   };
 }

@@ -1,10 +1,11 @@
-// `npm run brokers`: PostgreSQL, RabbitMQ, NATS, Redis and Kafka to try sources and buses with, until Ctrl-C. All that they
+// `npm run brokers`: PostgreSQL, MariaDB, RabbitMQ, NATS, Redis and Kafka to try sources and buses with, until Ctrl-C. All that they
 // hold is gone then. With `--json` it prints one line for each, which the benchmarks read: `name` with `url` or `missing`;
 // it then runs until its standard input is closed, so that it ends with the process that started it.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectNats } from "@nats-io/transport-node";
 import { connect as connectAmqp } from "amqplib";
 import { needsKafka, startKafka } from "../support/kafka.ts";
+import { startMysql } from "../support/mysql.ts";
 import { startNats } from "../support/nats.ts";
 import { findProgram } from "../support/needs.ts";
 import { startPostgres } from "../support/postgres.ts";
@@ -54,6 +55,11 @@ async function postgres(): Promise<Started> {
   return { server, url: server.url, source: `fromPostgres({ url: "${server.url}", table: "outbox" })` };
 }
 
+async function mysql(): Promise<Started> {
+  const server = await startMysql();
+  return { server, url: server.url, source: `fromMysql({ url: "${server.url}", table: "outbox" })` };
+}
+
 async function kafka(): Promise<Started> {
   const server = await startKafka({ "auto.create.topics.enable": "true" });
   return {
@@ -63,13 +69,14 @@ async function kafka(): Promise<Started> {
   };
 }
 
-const absent = (name: "rabbitmq" | "nats" | "redis"): string | undefined =>
+const absent = (name: "mariadb" | "rabbitmq" | "nats" | "redis"): string | undefined =>
   findProgram(name) === undefined ? "is not installed: node tools/setup.mjs" : undefined;
 const all: readonly (readonly [name: string, missing: string | undefined, start: () => Promise<Started>])[] = [
   ["RabbitMQ", absent("rabbitmq"), rabbit],
   ["NATS", absent("nats"), nats],
   ["Redis", absent("redis"), redis],
   ["PostgreSQL", undefined, postgres],
+  ["MariaDB", absent("mariadb"), mysql],
   ["Kafka", needsKafka(), kafka],
 ];
 

@@ -258,8 +258,8 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     const port = await freePort();
     await writeFile(
       join(cwd, "relay.config.ts"),
-      `import { defineRelay, fromAmqp, fromKafka, fromMqtt, fromNats, fromPostgres, fromRedisStream, fromSqs, http, https, memory, toAmqp, toKafka,
-  toMail, toMqtt, toNats, toS3, toSqs } from "relaybox";
+      `import { defineRelay, fromAmqp, fromKafka, fromMqtt, fromMysql, fromNats, fromPostgres, fromRedisStream, fromSqs, http, https, memory,
+  toAmqp, toKafka, toMail, toMqtt, toNats, toS3, toSqs } from "relaybox";
 const aws = { endpoint: "http://127.0.0.1:${port}", accessKeyId: "a", secretAccessKey: "b" };
 const at = "127.0.0.1:${port}";
 export default defineRelay({
@@ -271,6 +271,7 @@ export default defineRelay({
     fromMqtt({ url: \`mqtt://\${at}\`, topic: "orders", clientId: "relay" }),
     fromNats({ servers: at, stream: "ORDERS", consumer: "relay" }),
     fromSqs({ queue: "orders", ...aws }),
+    fromMysql({ url: \`mysql://relay@\${at}/shop\` }),
     fromPostgres({ url: \`postgres://relay@\${at}/shop\`, table: "outbox" }),
     fromRedisStream({ url: \`redis://\${at}\`, stream: "orders" }),
   ],
@@ -292,6 +293,7 @@ export default defineRelay({
     const parts = [
       "source:amqp",
       "source:kafka",
+      "source:mysql",
       "source:nats",
       "source:postgres",
       "source:redisStream",

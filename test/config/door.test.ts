@@ -16,10 +16,10 @@ console.log(JSON.stringify(loaded));`;
 
 /** Sources of messages and transports to buses, each in a folder beside its factory. */
 const PLUGIN =
-  /\/(?:source\/(?:amqp|cron|kafka|messages|mqtt|nats|postgres|redis-stream|spool|sqs)|transport\/(?:amqp|buses|file|kafka|mail|mqtt|nats|redis-stream|s3|sqs))\//;
+  /\/(?:source\/(?:amqp|cron|kafka|messages|mqtt|mysql|nats|outbox|postgres|redis-stream|spool|sqs)|transport\/(?:amqp|buses|file|kafka|mail|mqtt|nats|redis-stream|s3|sqs))\//;
 /** What a factory judges its options by. */
 const OPTIONS =
-  /\/(?:address|backlog|destination|library|load|options|ordering-key|plugin|secret-url|tls|tls-files)\.ts$/;
+  /\/(?:address|backlog|destination|layout|library|load|options|ordering-key|plugin|secret-url|tls|tls-files|wanted)\.ts$/;
 
 it("loads no library when it is imported, and of sources and buses the factories alone", async () => {
   const index = new URL("../../config/index.ts", import.meta.url).href;
@@ -38,6 +38,7 @@ it("hands out every factory, and the errors that a plug-in may throw", () => {
     "accounts",
     "jwt",
     "otlp",
+    "fromMysql",
     "fromPostgres",
     "fromRedisStream",
     "cron",

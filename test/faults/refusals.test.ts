@@ -16,6 +16,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
 import { fromMqtt } from "../../plugins/source/mqtt.ts";
 import { fromSqs } from "../../plugins/source/sqs.ts";
+import { fromMysql } from "../../plugins/source/mysql.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import { postgres } from "../../plugins/storage/postgres.ts";
@@ -37,6 +38,7 @@ import { startMosquitto } from "../support/mosquitto.ts";
 import { AWS_LOGIN, needsMoto, startMoto, type Moto } from "../support/moto.ts";
 import { needs } from "../support/needs.ts";
 import { type KafkaServer, needsKafka, startKafka } from "../support/kafka.ts";
+import { startMysql, type MysqlServer } from "../support/mysql.ts";
 import { startNats } from "../support/nats.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres.ts";
@@ -419,6 +421,7 @@ describe("a source", () => {
     ["PostgreSQL", () => fromPostgres({ url: `postgres://127.0.0.1:${closed}/db` })],
     ["MQTT", () => fromMqtt({ url: `mqtt://127.0.0.1:${closed}`, topic: "t", clientId: "c" })],
     ["SQS", () => fromSqs({ queue: "q", endpoint: `http://127.0.0.1:${closed}`, ...AWS_LOGIN })],
+    ["MySQL", () => fromMysql({ url: `mysql://127.0.0.1:${closed}/db` })],
   ])("of %s that is not there", { timeout: 30_000 }, async (_, make) => {
     const why = await awayOf(make());
     expect(why).toMatch(/nothing listens there \(ECONNREFUSED 127\.0\.0\.1:\d+\)/);
@@ -492,6 +495,41 @@ it("MQTT lets nobody in without a password", { timeout: 30_000 }, async (test) =
     expect(why).toMatch(NEXT);
     expect(why).not.toContain("wrong");
   }
+});
+
+describe.skipIf(needs("mariadb") !== undefined)("MySQL", () => {
+  let server: MysqlServer;
+  beforeAll(async () => {
+    server = await startMysql();
+    await server.query(
+      "CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'right'; GRANT SELECT ON shop.* TO reader@'127.0.0.1'",
+    );
+    await server.query("CREATE TABLE outbox (id bigint PRIMARY KEY, event text)");
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it.each<[string, (url: string) => { readonly url: string; readonly table?: string; readonly tls?: object }, RegExp]>([
+    [
+      "a wrong password",
+      (url) => ({ url: url.replace("relay@", "reader:wrong@") }),
+      /Access denied.*user and password/,
+    ],
+    [
+      "a user without rights",
+      (url) => ({ url: url.replace("relay@", "reader:right@") }),
+      /DELETE command denied to user.*give this user/,
+    ],
+    ["no such database", (url) => ({ url: url.replace("/shop", "/nowhere") }), /Unknown database 'nowhere'/],
+    ["no such table", (url) => ({ url, table: "nothing" }), /there is no table nothing/],
+    [
+      "TLS on a plain port",
+      (url) => ({ url: url.replace("127.0.0.1", "localhost"), tls: { caFile } }),
+      /TLS|secure|SSL/,
+    ],
+    ["another protocol", () => ({ url: `mysql://127.0.0.1:${at.http}/db` }), /./],
+  ])("as source, with %s", { timeout: 30_000 }, async (_, options, cause) => {
+    expect(await awayOf(fromMysql(options(server.url)))).toMatch(cause);
+  });
 });
 
 describe.skipIf(process.getuid?.() !== 0)("a data folder that root has used first", () => {

@@ -46,8 +46,9 @@ const VERIFY = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map
 /** Whole ones, which test/documents/receivers-guide.test.ts runs: it finds every example of their page. */
 const WHOLE = (await examples()).filter(({ file }) => file === "docs/receivers.md").map(({ info }) => info);
 const RECEIVERS = [...VERIFY, ...WHOLE];
-/** Tables and statements of docs/sources.md: the tests of the PostgreSQL source are made of them. */
-const OUTBOX = ["outbox", "insert", "mark", "feed"].map((what) => `sql ${what}`);
+/** Tables and statements of docs/sources.md and docs/outbox.md: the tests of these sources are made of them. */
+const AS_THEY_ARE = ["own", "debezium", "mysql"].flatMap((what) => [what, `${what}-insert`]);
+const OUTBOX = ["outbox", "insert", "mark", "feed", ...AS_THEY_ARE].map((what) => `sql ${what}`);
 /** Of docs/clients.md: test/documents/clients-guide.test.ts runs them. */
 const CLIENTS = [
   ...["ts", "python", "go"].map((language) => `${language} client`),

@@ -277,7 +277,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
 
 /** Returns true when the last query of a connection is for the rows behind some that were read. */
 async function isReadOn(name: string): Promise<boolean> {
-  const like = `%"${name}" WHERE (tx, id) > %`;
+  const like = `%"${name}" WHERE ("tx", "id") > %`;
   const found = await server.query("SELECT 1 FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()", [
     like,
   ]);

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { SourcePlugin, TransportPlugin } from "../../core/ports/plan.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
+import { fromMysql } from "../../plugins/source/mysql.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
@@ -14,7 +15,9 @@ import { makeAuthority, testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
 import { paid } from "../support/intake.ts";
 import { openSource } from "../support/message-plugin.ts";
+import { startMysql } from "../support/mysql.ts";
 import { needs } from "../support/needs.ts";
+import { outboxSql } from "../support/outbox.ts";
 import { documented, startPostgres } from "../support/postgres.ts";
 import { startRabbit } from "../support/rabbitmq.ts";
 import { freePort } from "../../tools/free-port.ts";
@@ -82,6 +85,20 @@ describe.skipIf(needs("postgres") !== undefined)("PostgreSQL with sslmode=verify
     const plain = new URL(server.url);
     plain.search = "";
     expect(await outcome(fromPostgres({ url: plain.href }))).toContain("no encryption");
+  });
+});
+
+describe.skipIf(needs("mariadb") !== undefined)("MariaDB over TLS with a password", () => {
+  it("is read, and not without its authority, with another password or in clear", async () => {
+    await using server = await startMysql({ secured: { ...pair, password: PASSWORD } });
+    await server.query(outboxSql("mysql"));
+    await server.query("INSERT INTO outbox (event) VALUES (?)", [event]);
+    const tls = { caFile: files.caFile };
+    expect(await outcome(fromMysql({ url: server.url, tls }))).toEqual(["order-17"]);
+    expect(await outcome(fromMysql({ url: server.url, tls: { caFile: otherCaFile } }))).toMatch(UNTRUSTED);
+    const wrong = server.url.replace(/:[^:@]*@/, ":wrong@");
+    expect(await outcome(fromMysql({ url: wrong, tls }))).toMatch(/Access denied.*user and password/);
+    expect(await outcome(fromMysql({ url: server.url }))).toMatch(/Access denied/);
   });
 });
 

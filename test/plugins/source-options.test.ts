@@ -9,6 +9,7 @@ import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
 import { fromMqtt } from "../../plugins/source/mqtt.ts";
 import { fromSqs } from "../../plugins/source/sqs.ts";
+import { fromMysql } from "../../plugins/source/mysql.ts";
 import { fromNats } from "../../plugins/source/nats.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
@@ -85,6 +86,26 @@ const OPTIONS: readonly (readonly [(options: never) => SourcePlugin, readonly ob
       { url: "http://x", table: "a b", done: "burn", cursor: 1, channel: "é", pollMs: 1, maxInFlight: 0 },
       "url table done cursor channel pollMs maxInFlight",
     ],
+    [
+      fromPostgres,
+      [
+        { url, table: '"Shop"."order events"', columns: "debezium", keyId: "shop", dead: "old.bad" },
+        { url, columns: { payload: "body", type: "kind", key: "who", id: "Id" } },
+        { url, columns: { payload: "body" }, map: () => undefined },
+      ],
+      { url, table: '"a', columns: { ids: "x", id: "" }, dead: "a.b.c" },
+      "table columns.ids columns.id dead",
+    ],
+    [fromPostgres, [], { url, columns: "debezium" }, "columns"],
+    [fromPostgres, [], { url, columns: { type: "kind" } }, "columns"],
+    [fromPostgres, [], { url, keyId: "a", columns: { payload: "body" } }, "columns"],
+    [fromPostgres, [], { url, cursor: true, dead: "bad" }, "dead"],
+    [
+      fromMysql,
+      [{ url: "mysql://x/y" }, { url: "mariadb://x/y", table: "`a b`", tls: {}, done: "mark", columns: { done: "x" } }],
+      { url: "postgres://x", columns: 7, done: 1, cursor: true, tls: { cAFile: "x" }, pollMs: 1 },
+      "cursor url columns done pollMs tls.cAFile",
+    ],
   ];
 
 const named = OPTIONS.map((row) => [row[0].name, ...row] as const);
@@ -98,6 +119,7 @@ it.each(named)("%s() names each option that is wrong, and no other", (_, factory
 it.each([
   ["fromAmqp()", fromAmqp({ url, queue: "orders" }), "amqp:// or amqps://"],
   ["fromPostgres()", fromPostgres({ url }), "postgres:// or postgresql://"],
+  ["fromMysql()", fromMysql({ url }), "mysql:// or mariadb://"],
   ["fromRedisStream()", fromRedisStream({ url, stream: "orders" }), "redis:// or rediss://"],
 ])("%s refuses a secret that is no URL of its system, and does not show it", async (factory, plugin, rule) => {
   for (const given of ["http://relay:hunter2@upstream", "relay:hunter2@upstream 5672"]) {

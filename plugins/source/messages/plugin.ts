@@ -1,6 +1,6 @@
 /** Makes the plug-in of a message source from its options. */
 import { isAsync, NOT_ASYNC } from "../../../core/lib/at-once.ts";
-import type { MetricDeclaration, Plugin, PluginContext } from "../../../core/ports/plugin.ts";
+import type { Inspected, MetricDeclaration, Plugin, PluginContext } from "../../../core/ports/plugin.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import {
   checkedUrl,
@@ -58,6 +58,12 @@ interface MessageSource<Options extends MessageOptions> {
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
   /** Returns what is wrong with the files that the options name. Must not throw. */
   readonly fileProblems?: (name: string, configDir: string) => readonly FieldError[];
+  /** Looks at what upstream has, as `Plugin.inspect`. */
+  inspect?(
+    ctx: Pick<PluginContext, "clock" | "configDir">,
+    options: Options,
+    url: string,
+  ): Promise<readonly Inspected[]>;
   /**
    * Called only when there is no problem.
    * @param url the option, read and checked
@@ -66,10 +72,12 @@ interface MessageSource<Options extends MessageOptions> {
 }
 
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { factory, kind, options, protocols, packages = [], problems = [], fileProblems, open } = given;
+  const { factory, kind, options, protocols, packages = [], problems = [], fileProblems, inspect, open } = given;
   const name = typeof options?.name === "string" ? options.name : kind;
   const url = protocols && { url: secretUrl(protocols) };
   const rules = { ...MESSAGE, ...url, ...given.rules } as Rules<Options>;
+  const urlOf = ({ secret }: Pick<PluginContext, "secret">): string =>
+    protocols ? checkedUrl(factory, secret("url"), protocols) : "";
   const { url: at } = (options ?? {}) as { readonly url?: SecretOption };
   const secrets = Object.entries({ ...(protocols && { url: at }), ...given.secrets });
   return own({
@@ -80,11 +88,7 @@ export function messageSource<Options extends MessageOptions>(given: MessageSour
     secrets: Object.fromEntries(secrets.filter(([, value]) => isSecretOption(value))),
     metrics: [BACKLOG],
     ...(fileProblems && { fileProblems: (configDir) => fileProblems(name, configDir) }),
-    setup: (ctx) =>
-      open(
-        ctx,
-        { ...(options as Options), source: name },
-        protocols ? checkedUrl(factory, ctx.secret("url"), protocols) : "",
-      ),
+    ...(inspect && { inspect: async (ctx) => inspect(ctx, options as Options, urlOf(ctx)) }),
+    setup: (ctx) => open(ctx, { ...(options as Options), source: name }, urlOf(ctx)),
   });
 }

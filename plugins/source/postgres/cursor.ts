@@ -7,12 +7,16 @@ import { ConflictError } from "../../../core/model/errors.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { DeadLetters } from "../messages/dead-letters.ts";
-import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
-import { Batch, backlogOf, type Reader, type Row } from "./rows.ts";
+import type { Columns, Connection } from "../../brokers/sql/connection.ts";
+import type { Layout, Wanted } from "../outbox/layout.ts";
+import { fitted } from "../outbox/reader.ts";
+import { Batch, backlogOf, type Reader, type Row } from "../outbox/rows.ts";
+import { quoted } from "../outbox/statements.ts";
+import { postgresDialect as dialect } from "./dialect.ts";
 
 interface CursorParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
-  readonly table: string;
+  readonly wanted: Wanted;
   readonly storage: ScopedStorage;
   /** Keeps the rows that hold no valid event. */
   readonly kept: Pick<DeadLetters, "keep">;
@@ -29,28 +33,30 @@ const PAGE = 1_000;
 export class CursorReader implements Reader {
   readonly #parts: CursorParts;
   readonly #key: string;
+  #layout: Layout | undefined;
   #cursor: Cursor | undefined;
   /** The cursor as it was last seen in the storage. */
   #stored: string | undefined;
 
   constructor(parts: CursorParts) {
     this.#parts = parts;
-    this.#key = `cursor:${parts.table}`;
+    this.#key = `cursor:${parts.wanted.table.label}`;
   }
 
   async check(connection: Connection): Promise<void> {
+    this.#layout = (await fitted(connection, dialect, this.#parts.wanted)).layout;
     await this.#refresh();
     const [row] = await connection.rows("SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax");
     // In a database that was restored elsewhere, transactions count from the start: new rows would be before the cursor.
     if (this.#cursor !== undefined && BigInt(row?.["xmax"] ?? "0") < BigInt(this.#cursor.tx))
       throw new Error(
-        `${this.#parts.table} is in another database than before: give the source a new name to read it from its start`,
+        `${this.#label} is in another database than before: give the source a new name to read it from its start`,
       );
   }
 
   /** Reads a page while the one before is being stored, as far as there is room. The cursor follows in order. */
   async drain(connection: Connection, signal: AbortSignal): Promise<void> {
-    const { intake, table } = this.#parts;
+    const { intake } = this.#parts;
     let behind = this.#cursor;
     let done = Promise.resolve(true);
     let failed = false;
@@ -59,12 +65,12 @@ export class CursorReader implements Reader {
         const count = Math.min(PAGE, await intake.room());
         if (count === 0) break;
         // Another node may be further.
-        if (this.#cursor !== undefined && (behind === undefined || isBefore(behind, this.#cursor)))
+        if (this.#cursor !== undefined && (behind === undefined || this.#isBefore(behind, this.#cursor)))
           behind = this.#cursor;
         const found = await this.#read(connection, behind, count);
         if (found.length === 0) break;
-        const batch = new Batch(table, found);
-        behind = placeOf(found.at(-1) as Columns);
+        const batch = new Batch(this.#table, found);
+        behind = this.#placeOf(found.at(-1) as Columns);
         intake.offer(batch.rows);
         done = this.#finish(batch, behind, done);
         done.catch(() => (failed = true));
@@ -78,17 +84,46 @@ export class CursorReader implements Reader {
 
   /** Counts those of transactions that an open one holds back too. */
   backlog(connection: Connection) {
-    const { sql, values } = behindPlace(this.#cursor);
-    return backlogOf(connection, this.#parts.table, `WHERE ${sql} ORDER BY tx, id`, values);
+    const { from, id, which, order, values } = this.#behind(this.#cursor);
+    return backlogOf(connection, [from, id, `WHERE ${which} ORDER BY ${order}`], values);
   }
 
   /** Reads the next rows behind a place: at most as many as may be in flight. */
   #read(connection: Connection, behind: Cursor | undefined, count: number): Promise<readonly Columns[]> {
-    const { sql, values } = behindPlace(behind);
+    const { from, tx, which, order, values } = this.#behind(behind);
     return connection.rows(
-      `SELECT * FROM ${quoted(this.#parts.table)} WHERE ${sql} AND tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
+      `SELECT * FROM ${from} WHERE ${which} AND ${tx} < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY ${order} LIMIT ${count}`,
       values,
     );
+  }
+
+  /** The parts of a statement that reads behind a place. Text is in the order of its bytes, as here, in each database. */
+  #behind(cursor: Cursor | undefined) {
+    const { table, idKind } = this.#table;
+    const [tx, id] = [dialect.name(this.#table.tx), dialect.name(this.#table.id)];
+    const order = `${tx}, ${id}${idKind === "text" ? ' COLLATE "C"' : ""}`;
+    const place = `($1::xid8, $2::${CASTS[idKind as keyof typeof CASTS]})`;
+    const [which, values] = cursor === undefined ? ["true", []] : [`(${order}) > ${place}`, [cursor.tx, cursor.id]];
+    return { from: quoted(dialect, table), tx, id, order, which, values };
+  }
+
+  get #table(): Layout {
+    if (this.#layout === undefined) throw new Error("the table was not looked at yet");
+    return this.#layout;
+  }
+
+  get #label(): string {
+    return this.#parts.wanted.table.label;
+  }
+
+  #placeOf(columns: Columns): Cursor {
+    return { tx: columns[this.#table.tx] as string, id: columns[this.#table.id] as string };
+  }
+
+  #isBefore(one: Cursor, other: Cursor): boolean {
+    if (BigInt(one.tx) !== BigInt(other.tx)) return BigInt(one.tx) < BigInt(other.tx);
+    if (this.#table.idKind === "number") return BigInt(one.id) < BigInt(other.id);
+    return Buffer.compare(Buffer.from(one.id), Buffer.from(other.id)) < 0;
   }
 
   /**
@@ -128,7 +163,7 @@ export class CursorReader implements Reader {
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
         await this.#refresh();
-        if (this.#cursor !== undefined && !isBefore(this.#cursor, next)) return;
+        if (this.#cursor !== undefined && !this.#isBefore(this.#cursor, next)) return;
       }
     }
   }
@@ -138,7 +173,7 @@ export class CursorReader implements Reader {
     this.#cursor = this.#stored === undefined ? undefined : decodeCursor(this.#stored);
     if (this.#stored !== undefined && this.#cursor === undefined)
       throw new Error(
-        `its place in ${this.#parts.table} is damaged: give the source a new name to read the table from its start`,
+        `its place in ${this.#label} is damaged: give the source a new name to read the table from its start`,
       );
   }
 }
@@ -156,12 +191,4 @@ function decodeCursor(text: string): Cursor | undefined {
   }
 }
 
-const behindPlace = (cursor: Cursor | undefined) =>
-  cursor === undefined
-    ? { sql: "true", values: [] }
-    : { sql: "(tx, id) > ($1::xid8, $2::bigint)", values: [cursor.tx, cursor.id] };
-
-const placeOf = ({ tx, id }: Columns): Cursor => ({ tx: tx as string, id: id as string });
-
-const isBefore = (one: Cursor, other: Cursor): boolean =>
-  BigInt(one.tx) === BigInt(other.tx) ? BigInt(one.id) < BigInt(other.id) : BigInt(one.tx) < BigInt(other.tx);
+const CASTS = { number: "bigint", uuid: "uuid", text: "text", binary: "bytea" };

@@ -1,13 +1,14 @@
 /** Rows as messages, in batches whose rows are done together. */
+import type { Columns, Connection } from "../../brokers/sql/connection.ts";
 import type { Backlog, Upstream } from "../messages/intake.ts";
 import type { Poison, RawMessage } from "../messages/message.ts";
-import { quoted, type Columns, type Connection } from "../../brokers/postgres.ts";
+import type { Layout } from "./layout.ts";
 
 /** Reads the rows of a table in one of two ways. */
 export interface Reader {
   /** Checks that the tables are there. @throws Error that says what is missing */
   check(connection: Connection): Promise<void>;
-  /** Publishes all rows that can be read now. @throws Error when PostgreSQL or the store fails */
+  /** Publishes all rows that can be read now. @throws Error when the database or the store fails */
   drain(connection: Connection, signal: AbortSignal): Promise<void>;
   /** Counts the rows that are not done, whatever keeps them from being read. */
   backlog(connection: Connection): Promise<Backlog>;
@@ -18,7 +19,7 @@ export interface Reader {
 }
 
 export interface Row extends RawMessage {
-  /** A bigint as text. */
+  /** As the database writes it. */
   readonly id: string;
   readonly batch: Batch;
 }
@@ -28,20 +29,23 @@ export type Fate = "stored" | "returned" | Poison;
 /** Most rows that are counted: a table of millions would be read to its end each time. */
 const MOST_COUNTED = 100_000;
 
-/** @param which the WHERE and the ORDER BY of rows that wait, as an index has them */
+/**
+ * @param from the quoted name of the table
+ * @param id the quoted name of its ids
+ * @param which the WHERE and the ORDER BY of rows that wait, as an index has them
+ */
 export async function backlogOf(
   connection: Connection,
-  table: string,
-  which: string,
+  [from, id, which]: readonly [from: string, id: string, which: string],
   values?: readonly string[],
 ): Promise<Backlog> {
-  const waiting = `SELECT id FROM ${quoted(table)} ${which} LIMIT ${MOST_COUNTED}`;
-  const [found] = await connection.rows(`SELECT count(*), min(id) AS first FROM (${waiting}) AS waiting`, values);
-  return { count: Number(found?.["count"]), first: found?.["first"] ?? undefined };
+  const waiting = `SELECT ${id} FROM ${from} ${which} LIMIT`;
+  const [found] = await connection.rows(
+    `SELECT count(*) AS waits, (${waiting} 1) AS first FROM (${waiting} ${MOST_COUNTED}) AS waiting`,
+    values,
+  );
+  return { count: Number(found?.["waits"]), first: found?.["first"] ?? undefined };
 }
-
-/** Columns that are no headers. */
-const OWN = new Set(["id", "event", "tx", "done_at"]);
 
 /** Rows that were read together. */
 export class Batch {
@@ -51,9 +55,10 @@ export class Batch {
   readonly #fates = new Map<Row, Fate>();
   readonly #settled = Promise.withResolvers<readonly Fate[]>();
 
-  /** @throws Error when the table has no such columns */
-  constructor(table: string, found: readonly Columns[]) {
-    this.rows = found.map((columns) => rowOf(table, columns, this));
+  /** @throws Error when a row has no id */
+  constructor(layout: Layout, found: readonly Columns[]) {
+    const own = new Set([layout.id, layout.body, layout.tx, layout.done]);
+    this.rows = found.map((columns) => rowOf(layout, own, columns, this));
     // A failure reaches those who wait for it; it is not unhandled when nobody does.
     this.done.promise.catch(() => undefined);
   }
@@ -70,25 +75,33 @@ export class Batch {
   }
 }
 
-function rowOf(table: string, columns: Columns, batch: Batch): Row {
-  const { id, event, created_at: createdAt } = columns;
-  if (typeof id !== "string" || !/^-?\d+$/.test(id)) throw new Error(`${table} needs a column id of type bigint`);
-  if (event === undefined) throw new Error(`${table} needs a column event of type json, jsonb or text`);
+/** @param own columns that are no headers */
+function rowOf(layout: Layout, own: ReadonlySet<string>, columns: Columns, batch: Batch): Row {
+  const { label } = layout.table;
+  const id = columns[layout.id];
+  if (typeof id !== "string" || (layout.idKind === "number" && !/^-?\d+$/.test(id)))
+    throw new Error(`${label} has a row whose ${layout.id} is ${id ?? "NULL"}: it needs one that tells it from others`);
   let headers: Record<string, string> | undefined;
   for (const [name, value] of Object.entries(columns))
-    if (value !== null && !OWN.has(name)) (headers ??= {})[name.toLowerCase()] = value;
-  const at = typeof createdAt === "string" ? Date.parse(createdAt) : Number.NaN;
+    if (value !== null && !own.has(name)) (headers ??= {})[name.toLowerCase()] = value;
+  const body = columns[layout.body] ?? "";
+  const createdAt = layout.created === undefined ? undefined : columns[layout.created];
+  const at = typeof createdAt === "string" ? timeOf(createdAt) : Number.NaN;
   return {
-    payload: event ?? "",
+    payload: layout.bodyKind === "binary" ? Buffer.from(body.slice(2), "hex") : body,
     contentType: headers?.["content_type"],
     headers,
-    subject: table,
+    subject: label,
     at: Number.isNaN(at) ? undefined : at,
-    place: `${table.replaceAll(".", ":")}-${id}`,
+    place: `${label.replaceAll(".", ":")}-${layout.idKind === "binary" ? id.slice(2) : id}`,
     id,
     batch,
   };
 }
+
+/** A time without its zone is one of UTC. */
+const timeOf = (text: string): number =>
+  Date.parse(/(?:[+-]\d\d(?::?\d\d)*|Z)$/.test(text.slice(10)) ? text : `${text}Z`);
 
 /** Resolves when the transactions of the rows are committed. */
 async function settleAll(rows: readonly Row[], fate: Fate): Promise<void> {
