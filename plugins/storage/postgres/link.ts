@@ -1,4 +1,5 @@
 /** One connection, made again where it breaks: each call ends in time, and reports what may have happened. */
+import { randomBytes } from "node:crypto";
 import { causeOf } from "../../../core/lib/reason.ts";
 import { within } from "../../../core/lib/within.ts";
 import { StorageError } from "../../../core/model/errors.ts";
@@ -66,6 +67,8 @@ export class Link {
   /** It could not be reached at the last call: the next ones need not wait as long again. */
   #gone = false;
   #named = true;
+  /** Part of the names of its statements: a pooler may lead it to a session where another relay has prepared its own. */
+  readonly #mark = randomBytes(6).toString("base64url");
   #warned = false;
   #closed = false;
   /** The server's process that gave no answer in time, where sessions last. */
@@ -164,7 +167,7 @@ export class Link {
         query_timeout: answerMs,
       };
       const { rows } = await connection.client.query<(string | null)[]>(
-        name === undefined || !this.#named ? config : { ...config, name },
+        name === undefined || !this.#named ? config : { ...config, name: `${name}.${this.#mark}` },
       );
       return { rows };
     } catch (error) {

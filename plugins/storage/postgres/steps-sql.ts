@@ -5,6 +5,8 @@ export const LOCK = 1_919_249_505;
 const [KEYS, LINES] = [LOCK + 1, LOCK + 2];
 /** The time of a line that a cancel has dropped: the next sweep finds it. */
 export const DROPPED = "9000000000000000";
+/** The reply of a batch that is never made, because somebody has asked for its end before it came. */
+const NEVER = '{"o":[]}';
 /** How many epochs are remembered. */
 const EPOCHS = 1_000;
 
@@ -198,8 +200,13 @@ end $$;
 create or replace function outcome(p_now bigint, p_elapsed bigint, p_id text, out ended boolean, out reply text)
 language plpgsql @path as $$
 begin
-  insert into done (id, at, reply) select p_id, t.n, '{"o":[]}' from time_now(p_now, p_elapsed) t on conflict do nothing;
+  insert into done (id, at, reply) select p_id, t.n, '${NEVER}' from time_now(p_now, p_elapsed) t on conflict do nothing;
   ended := not found;
-  if ended then select done.reply into reply from done where id = p_id; end if;
+  if ended then
+    -- It writes, so that its own commit waits for what the first one may not have waited for.
+    update done set at = done.at where id = p_id returning done.reply into reply;
+    -- Other steps of the batch have asked before, or this question was repeated.
+    ended := found and reply is distinct from '${NEVER}';
+  end if;
 end $$;
 `;
