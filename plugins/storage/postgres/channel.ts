@@ -185,8 +185,9 @@ export class Channel {
     const { schema, node, rung } = this.#deps;
     const bell = `${schema}_bell`;
     this.#listening = false;
+    const lasts = await sessionLasts(client);
     client.on("notification", ({ payload = "" }) => {
-      this.#listening = true;
+      this.#listening = lasts;
       const words = payload.split(" ");
       if (words[0] === "e" || words[0] === "w") void this.look();
       else if (words[1] !== node) rung(words);
@@ -195,8 +196,17 @@ export class Channel {
       this.#listening = false;
     });
     await client.query(`listen "${bell}"`);
-    // A pooler takes the LISTEN and passes nothing on: only what is heard proves it.
+    // Only what is heard proves it.
     await client.query("select pg_notify($1, $2)", [bell, `hello ${node}`]);
     if (this.#epoch.n > 0) void this.look();
   }
+}
+
+/**
+ * Returns whether the client has a session of its own. A pooler takes the LISTEN, and passes on what comes while it happens to
+ * lend that session: it answers with a number of its own in place of the server's process.
+ */
+async function sessionLasts(client: Client & { readonly processID?: number }): Promise<boolean> {
+  const { rows } = await client.query<{ pid: string }>("select pg_backend_pid() as pid");
+  return String(client.processID) === rows[0]?.pid;
 }
