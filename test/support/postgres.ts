@@ -50,15 +50,24 @@ function programs(): string {
 export interface PostgresOptions {
   /** PEM. Then only TLS and this password let anybody in. */
   readonly secured?: { readonly cert: string; readonly key: string; readonly ca: string; readonly password: string };
+  /** More settings, as `fsync=on`. */
+  readonly settings?: readonly string[];
+  /** More variables of its processes. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The folder in which its own is made. */
+  readonly within?: string;
+  /** It begins as a copy of the server on this port, and follows it. */
+  readonly follows?: number;
 }
 
 /** Takes some seconds: the files of an empty database are made. */
-export async function startPostgres({ secured }: PostgresOptions = {}): Promise<PostgresServer> {
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const { secured, follows } = options;
   const bin = programs();
   const root = process.getuid?.() === 0;
   const under = (command: string, args: readonly string[]): [string, readonly string[]] =>
     root ? ["setpriv", [`--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", command, ...args]] : [command, args];
-  const dir = await mkdtemp(join(tmpdir(), "relay-postgres-"));
+  const dir = await mkdtemp(join(options.within ?? tmpdir(), "relay-postgres-"));
   const id = (what: string): number => Number(execFileSync("id", [what, USER], { encoding: "utf8" }));
   if (root) await chown(dir, id("-u"), id("-g"));
   const data = join(dir, "data");
@@ -76,8 +85,23 @@ export async function startPostgres({ secured }: PostgresOptions = {}): Promise<
     "UTF8",
     "--locale=C.UTF-8",
   ];
-  const [initdb, initArgs] = under(join(bin, "initdb"), making);
-  await promisify(execFile)(initdb, [...initArgs], { env, cwd: "/" });
+  const copying = [
+    "-h",
+    "127.0.0.1",
+    "-p",
+    String(follows),
+    "-U",
+    "relay",
+    "-D",
+    data,
+    "-R",
+    "-c",
+    "fast",
+    "--no-sync",
+  ];
+  const [maker, makerArgs] =
+    follows === undefined ? under(join(bin, "initdb"), making) : under(join(bin, "pg_basebackup"), copying);
+  await promisify(execFile)(maker, [...makerArgs], { env, cwd: "/" });
   const port = await freePort();
   const own = secured === undefined ? undefined : await secure(dir, secured, root);
   const url =
@@ -105,11 +129,20 @@ export async function startPostgres({ secured }: PostgresOptions = {}): Promise<
   };
 
   const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "fsync=off"];
+  settings.push(...(options.settings ?? []));
   if (own !== undefined) {
     settings.push("ssl=on", `ssl_cert_file=${own.certFile}`, `ssl_key_file=${own.keyFile}`);
     settings.push(`hba_file=${own.hbaFile}`);
   }
-  const [command, args] = under(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])]);
+  // Not of the process that becomes another user: a preloaded library would make its files as root.
+  const variables = Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`);
+  const [command, args] = under("env", [
+    ...variables,
+    join(bin, "postgres"),
+    "-D",
+    data,
+    ...settings.flatMap((one) => ["-c", one]),
+  ]);
   const ready = async (): Promise<boolean> => (await query("SELECT 1")).length === 1;
   const server = await startServer({ command, args, env, cwd: "/", ready });
   return {
