@@ -7,6 +7,8 @@ import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ENTRY } from "../support/command.ts";
+import { needs } from "../support/needs.ts";
+import { startPostgres } from "../support/postgres.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 interface Named {
@@ -52,6 +54,8 @@ function parser(): ((text: string) => readonly unknown[]) | undefined {
 }
 const loadAll = parser();
 const missing = loadAll === undefined ? "needs js-yaml" : undefined;
+/** `relay check` asks the storage, too. */
+const withoutServer = needs("postgres");
 
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
 const files = (await readdir(join(root, "deploy"), { recursive: true, withFileTypes: true }))
@@ -107,6 +111,30 @@ describe("a compose file", () => {
   );
 });
 
+describe("the compose file of PostgreSQL", () => {
+  it("has a config that relay check accepts, and scripts that a shell can read", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    const [compose] = (loadAll?.(await read("deploy/compose/postgres.yaml")) ?? []) as [Tree];
+    const { relay, primary, standby } = compose["configs"] as Readonly<Record<string, { readonly content: string }>>;
+    const folder = await mkdtemp(join(tmpdir(), "relay-deploy-"));
+    try {
+      await writeFile(join(folder, "relay.config.ts"), relay?.content ?? "");
+      skip(withoutServer !== undefined, withoutServer);
+      await using server = await startPostgres();
+      const env = { PG_URL: server.url };
+      const checked = await promisify(execFile)(process.execPath, [ENTRY, "check", "--json"], { cwd: folder, env });
+      expect(JSON.parse(checked.stdout)).toMatchObject({ ok: true });
+      for (const script of [primary, standby]) {
+        // Compose makes one $ of two.
+        await writeFile(join(folder, "script.sh"), script?.content.replaceAll("$$", "$") ?? "");
+        await promisify(execFile)("bash", ["-n", join(folder, "script.sh")]);
+      }
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
 describe("a Kubernetes manifest", () => {
   it.for(inFolder("kubernetes"))(
     "refers to what it defines, with a config that relay check accepts: %s",
@@ -130,7 +158,11 @@ describe("a Kubernetes manifest", () => {
       try {
         await writeFile(join(folder, "relay.config.ts"), config.data["relay.config.ts"] ?? "");
         const args = [ENTRY, "check", "--json"];
-        const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env: {} });
+        const usesPostgres = config.data["relay.config.ts"]?.includes("PG_URL") === true;
+        skip(usesPostgres && withoutServer !== undefined, withoutServer);
+        await using server = usesPostgres ? await startPostgres() : undefined;
+        const env = { ...(server && { PG_URL: server.url }) };
+        const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env });
         expect(JSON.parse(stdout)).toMatchObject({ ok: true });
       } finally {
         await rm(folder, { recursive: true });

@@ -13,7 +13,7 @@ describe("under torture", () => {
     "a relay on %s keeps its word",
     { timeout: 600_000 },
     async (storage, { skip, expect }) => {
-      const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
+      const missing = needs(storage === "redis" || storage === "postgres" ? storage : "strace", "faketime");
       skip(missing !== undefined, missing);
       const end = await ordeal({ storage, seed, seconds: 3, wide: 20, hostile: false, command, say: () => undefined });
       const { lost, overdue, violations } = end;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { findCommand } from "../find-program.ts";
 import { sleep, start } from "./process.ts";
 import type { Random } from "./random.ts";
-import type { Blow, TorturedRedis } from "./redis.ts";
+import type { Blow, TorturedServer } from "./redis.ts";
 import type { Relay } from "./relay.ts";
 import type { Receivers } from "./receivers.ts";
 import { anyMood } from "./subject.ts";
@@ -17,7 +17,7 @@ export interface Scene {
   readonly folder: string;
   /** The folder is a small disk of its own, which can be filled. */
   readonly small: boolean;
-  readonly redis?: TorturedRedis;
+  readonly server?: TorturedServer;
   /** The file that libfaketime reads, where the relays run under it. */
   readonly clockFile?: string;
 }
@@ -167,37 +167,43 @@ const stepped: Fault = {
   },
 };
 
-/** Strikes one of the servers of Redis, mostly the master, for a while. */
-const redisStruck = (name: string, weight: number, blow: Blow, forMs: (random: Random) => number): Fault => ({
+/** Strikes one of the servers of the storage, mostly the one that takes writes, for a while. */
+const serverStruck = (name: string, weight: number, blow: Blow, forMs: (random: Random) => number): Fault => ({
   name,
   weight,
-  async act({ redis, random }) {
-    const heal = await redis?.strike(blow, random.chance(0.25) ? "replica" : "master");
+  async act({ server, random }) {
+    const heal = await server?.strike(blow, random.chance(0.25) ? "replica" : "master");
     await sleep(forMs(random));
     await heal?.();
   },
 });
-const redisKilled = redisStruck("Redis SIGKILL", 3, "kill", (random) => random.int(0, 800));
-const redisStopped = redisStruck("Redis SIGSTOP", 2, "stop", (random) => random.pick([200, 1_500, 3_500]));
-const redisHole = redisStruck("Redis black hole", 2, "hole", (random) => random.int(200, 3_000));
-const redisReset: Fault = {
-  name: "Redis reset",
-  weight: 2,
-  async act({ redis }) {
-    redis?.reset();
+/** The storages that are servers of their own, and what people call them. */
+const SERVERS: Readonly<Record<string, string>> = { redis: "Redis", postgres: "PostgreSQL" };
+const serverKilled = (name: string): Fault =>
+  serverStruck(`${name} SIGKILL`, 3, "kill", (random) => random.int(0, 800));
+const serverFaults = (name: string): readonly Fault[] => [
+  serverKilled(name),
+  serverStruck(`${name} SIGSTOP`, 2, "stop", (random) => random.pick([200, 1_500, 3_500])),
+  serverStruck(`${name} black hole`, 2, "hole", (random) => random.int(200, 3_000)),
+  {
+    name: `${name} reset`,
+    weight: 2,
+    async act({ server }) {
+      server?.reset();
+    },
   },
-};
-/** The master goes, its replica takes its place, and the old one comes back as a replica. */
-const redisFailover: Fault = {
-  name: "Redis failover",
-  weight: 4,
-  async act({ redis, random }) {
-    const heal = await redis?.strike(random.pick(["kill", "stop", "hole"] as const));
-    await redis?.promoted();
-    await sleep(random.int(0, 500));
-    await heal?.();
+  {
+    // The one that takes writes goes, its copy takes its place, and the old one comes back as a copy.
+    name: `${name} failover`,
+    weight: 4,
+    async act({ server, random }) {
+      const heal = await server?.strike(random.pick(["kill", "stop", "hole"] as const));
+      await server?.promoted();
+      await sleep(random.int(0, 500));
+      await heal?.();
+    },
   },
-};
+];
 
 export interface Choice {
   readonly faults: readonly Fault[];
@@ -209,7 +215,8 @@ export interface Choice {
 export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFile">): Choice {
   const faults = [killed, ended, stopped, moody];
   const missing: string[] = [];
-  if (storage === "redis") faults.push(redisKilled, redisStopped, redisHole, redisReset, redisFailover);
+  const name = SERVERS[storage];
+  if (name !== undefined) faults.push(...serverFaults(name));
   else {
     if (findCommand("strace") === undefined) missing.push("EIO on fsync, slow fsync: strace is not installed");
     else {
@@ -225,11 +232,12 @@ export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFi
   return { faults, missing };
 }
 
-/** Where only kills are asked for: of the relays, and as often of the Redis that they share. Nothing else is missed. */
-export const killsFor = (storage: string): Choice => ({
-  faults: [...(storage === "redis" ? [killed, { ...redisKilled, weight: killed.weight }] : [killed]), rarely],
-  missing: [],
-});
+/** Where only kills are asked for: of the relays, and as often of the server that they share. Nothing else is missed. */
+export function killsFor(storage: string): Choice {
+  const name = SERVERS[storage];
+  const shared = name === undefined ? [] : [{ ...serverKilled(name), weight: killed.weight }];
+  return { faults: [killed, ...shared, rarely], missing: [] };
+}
 
 export function choose(faults: readonly Fault[], random: Random): Fault {
   let left = random.next() * faults.reduce((sum, { weight }) => sum + weight, 0);

@@ -14,20 +14,28 @@ import { publications } from "./publications.ts";
 import { startPublisher, type Publisher } from "./publisher.ts";
 import { random } from "./random.ts";
 import { openReceivers } from "./receivers.ts";
-import { openPair, openRedis } from "./redis.ts";
+import { openPostgres, openPostgresPair } from "./postgres.ts";
+import { openPair, openRedis, type TorturedServer } from "./redis.ts";
 import { makeRelay, type Relay } from "./relay.ts";
 import { openTimeline } from "./timeline.ts";
 import { verify, type Verdict } from "./verify.ts";
 
-export const STORAGES = ["sqlite", "filesystem", "redis"] as const;
+export const STORAGES = ["sqlite", "filesystem", "redis", "postgres"] as const;
 export type StorageName = (typeof STORAGES)[number];
+
+/** Kills are about the disk: one server that has nobody to take its place. */
+const SERVERS: Readonly<Record<string, Readonly<Record<"one" | "pair", (folder: string) => Promise<TorturedServer>>>>> =
+  {
+    redis: { one: openRedis, pair: openPair },
+    postgres: { one: openPostgres, pair: openPostgresPair },
+  };
 
 export interface OrdealOptions {
   readonly storage: StorageName;
   readonly seed: number;
   /** How long it is tortured; left out when `kills` says it. */
   readonly seconds: number;
-  /** Only SIGKILL, so often in all: of relays, and of Redis where there is one. */
+  /** Only SIGKILL, so often in all: of relays, and of their server where there is one. */
   readonly kills?: number;
   /** Faults that are left out. */
   readonly without?: readonly string[];
@@ -56,7 +64,7 @@ export interface Ordeal extends Verdict {
   readonly requests: number;
   /** Middle wait of an event for a receiver that is well, ms: while nothing disturbed it, and while all others hung. */
   readonly waitMs: { readonly undisturbed: number; readonly hostile: number };
-  /** How often another Redis became the master, in whatever fault. */
+  /** How often another server took the place of the one that takes writes, in whatever fault. */
   readonly failovers: number;
 }
 
@@ -85,21 +93,21 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
   const killing = options.kills !== undefined;
   const began = performance.now();
   const chance = random(seed);
+  const opens = SERVERS[storage]?.[killing ? "one" : "pair"];
   const folder = await mkdtemp(join(tmpdir(), `relay-torture-${storage}-`));
-  const small = !killing && storage !== "redis" && (await mountSmall(folder));
+  const small = !killing && opens === undefined && (await mountSmall(folder));
   const data = join(folder, "relay");
   await mkdir(data);
   const clockFile = FAKETIME === undefined || killing ? undefined : join(data, "clock");
   if (clockFile !== undefined) await setClock(clockFile, "+0s");
-  // Kills are about the disk: one Redis that has nobody to take its place.
-  const open = killing ? openRedis : openPair;
-  const redis = storage === "redis" ? await open(join(folder, "redis")) : undefined;
+  const server = await opens?.(join(folder, storage));
   const timeline = openTimeline();
   await using receivers = await openReceivers(chance);
   const relays: Relay[] = [];
   try {
-    const expression = redis === undefined ? `${storage}()` : `redis({ ${redis.options}, leaseMs: ${LEASE_MS} })`;
-    for (const name of redis === undefined ? ["a"] : ["a", "b"]) {
+    const expression =
+      server === undefined ? `${storage}()` : `${storage}({ ${server.options}, leaseMs: ${LEASE_MS} })`;
+    for (const name of server === undefined ? ["a"] : ["a", "b"]) {
       const env = clockFile === undefined ? {} : fakeTime(clockFile);
       // A breaker that rests the failing ones would let no delivery come to its end between two kills.
       const health = killing ? "false" : BREAKER;
@@ -140,7 +148,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     operator.begin();
     keyEraser.begin();
 
-    const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
+    const scene: Scene = { relays, receivers, random: chance, folder, small, server, clockFile };
     const { faults: all, missing } = killing ? killsFor(storage) : faultsFor(storage, scene);
     const faults = all.filter(({ name }) => options.without?.includes(name) !== true);
     const until = performance.now() + options.seconds * 1_000;
@@ -158,7 +166,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
 
     say("all is well again");
     receivers.calm();
-    await redis?.calm();
+    await server?.calm();
     for (const relay of relays) await relay.start();
     await operator.finish();
     await keyEraser.finish();
@@ -169,7 +177,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     }
     await probes.finish();
     await publisher.finish();
-    const leaseMs = redis === undefined ? 0 : LEASE_MS;
+    const leaseMs = server === undefined ? 0 : LEASE_MS;
     say("whatever is due comes to its end");
     await drained(relays, receivers, leaseMs + OVERDUE_MS);
     say("what failed is replayed");
@@ -204,12 +212,12 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       managed: { ...operator.counts, "keys erased": keyEraser.erased() },
       requests: receivers.requests(),
       waitMs: { undisturbed: middle(probes.waits()), hostile: middle(probes.hostileWaits) },
-      failovers: redis?.failovers() ?? 0,
+      failovers: server?.failovers() ?? 0,
     };
   } finally {
     timeline.end();
     for (const relay of relays) await relay.kill();
-    await redis?.end();
+    await server?.end();
     if (small) await start([findCommand("umount") as string, "-l", folder]).gone;
     await rm(folder, { recursive: true, force: true });
   }

@@ -1,9 +1,10 @@
 // One Redis server that may be killed, stopped and cut off: a process of our own, and a line to it that we hold.
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { connect } from "node:net";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../free-port.ts";
 import { findCommand } from "../find-program.ts";
+import { openLine } from "./line.ts";
 import { sleep, start, type Started } from "./process.ts";
 
 export interface RedisServer {
@@ -39,37 +40,15 @@ export async function openServer(folder: string, lines?: readonly string[]): Pro
   if (program === undefined) throw new Error("redis-server is not installed");
   await mkdir(folder, { recursive: true });
   const own = await freePort();
-  const pairs = new Set<readonly [Socket, Socket]>();
-  let holed = false;
   let server: Started | undefined;
 
-  const line = createServer((near) => {
-    const far = connect(own, "127.0.0.1");
-    const pair = [near, far] as const;
-    pairs.add(pair);
-    const end = (): void => {
-      pairs.delete(pair);
-      near.destroy();
-      far.destroy();
-    };
-    near.on("error", end).on("close", end);
-    far.on("error", end).on("close", end);
-    near.on("data", (chunk) => void (holed || far.write(chunk)));
-    far.on("data", (chunk) => void (holed || near.write(chunk)));
-  });
-  await new Promise<void>((done) => line.listen(0, "127.0.0.1", done));
-  const { port } = line.address() as AddressInfo;
+  const line = await openLine(own);
+  const { port } = line;
   const file = join(folder, "redis.conf");
   const config = [`port ${own}`, "bind 127.0.0.1", `dir ${folder}`, ...(lines ?? durable(port))];
   await writeFile(file, `${config.join("\n")}\n`);
 
   const ask = (...parts: readonly string[]): Promise<string> => command(own, parts);
-  function drop(): void {
-    for (const [near, far] of pairs) {
-      near.resetAndDestroy();
-      far.destroy();
-    }
-  }
   async function kill(): Promise<void> {
     server?.signal("SIGKILL");
     server?.signal("SIGCONT");
@@ -89,17 +68,12 @@ export async function openServer(folder: string, lines?: readonly string[]): Pro
     begin,
     kill,
     signal: (name) => server?.signal(name),
-    hole: () => void (holed = true),
-    drop,
-    mend() {
-      holed = false;
-      // A connection that missed some of its bytes must not go on.
-      drop();
-    },
+    hole: line.hole,
+    drop: line.drop,
+    mend: line.mend,
     ask,
     async end() {
-      drop();
-      line.close();
+      line.end();
       await kill();
     },
   };

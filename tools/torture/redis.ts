@@ -5,8 +5,8 @@ import { openServer, type RedisServer } from "./redis-server.ts";
 
 export type Blow = "kill" | "stop" | "hole";
 
-export interface TorturedRedis {
-  /** The options of `redis(…)` that connect to it, as source text of a config. */
+export interface TorturedServer {
+  /** The options of the storage that connect to it, as source text of a config. */
   readonly options: string;
   /** Strikes a server; returns what makes all as it was before, another master apart. */
   strike(blow: Blow, whom?: "master" | "replica"): Promise<() => Promise<void>>;
@@ -22,7 +22,10 @@ export interface TorturedRedis {
 }
 
 /** @returns what ends it */
-async function struck(server: RedisServer, blow: Blow): Promise<() => Promise<void>> {
+export async function struck(
+  server: Pick<RedisServer, "kill" | "begin" | "signal" | "hole" | "mend">,
+  blow: Blow,
+): Promise<() => Promise<void>> {
   switch (blow) {
     case "kill":
       await server.kill();
@@ -37,7 +40,7 @@ async function struck(server: RedisServer, blow: Blow): Promise<() => Promise<vo
 }
 
 /** One server that syncs before it answers: what it acknowledged is there when it comes back. */
-export async function openRedis(folder: string): Promise<TorturedRedis> {
+export async function openRedis(folder: string): Promise<TorturedServer> {
   const server = await openServer(folder);
   return {
     options: `url: "redis://127.0.0.1:${server.port}"`,
@@ -67,7 +70,7 @@ const NAMED_MS = 2_000;
  * Each of them is reached through its line only, by the relays, the sentinel and each other: one behind a black hole is
  * a master of its own for as long as it lasts. A commit counts when both have it (`replicas: 1`), so either may go.
  */
-export async function openPair(folder: string): Promise<TorturedRedis> {
+export async function openPair(folder: string): Promise<TorturedServer> {
   const one = await openServer(join(folder, "one"));
   const two = await openServer(join(folder, "two"));
   const replicate = (server: RedisServer, master: RedisServer): Promise<string> =>

@@ -24,10 +24,12 @@ export const ENDS = new Set(["SIGKILL", "SIGTERM", "SIGKILL at fsync"]);
 /** Who stood still, or was cut off, may go on with what it began before. */
 export const FREEZES = new Set([
   "SIGSTOP",
-  "Redis SIGSTOP",
-  "Redis black hole",
-  "Redis failover",
-  "Redis reset",
+  ...["Redis", "PostgreSQL"].flatMap((name) => [
+    `${name} SIGSTOP`,
+    `${name} black hole`,
+    `${name} failover`,
+    `${name} reset`,
+  ]),
   STALL,
 ]);
 /** Times of the wall clock mean nothing meanwhile. */

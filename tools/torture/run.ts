@@ -1,5 +1,5 @@
-// `npm run torture -- [--storage sqlite|filesystem|redis|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N]
-// [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then
+// `npm run torture -- [--storage sqlite|filesystem|redis|postgres|all] [--seconds N] [--kills N] [--seed S] [--lanes N]
+// [--wide N] [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then
 // held against what was promised. Ends with 1 when a promise was broken. The seed makes the choices; what happens between
 // them is up to the machine. `--lanes`: so many relays at once, which share the kills. `--wide`: subscriptions of one kind
 // of event. `--built`: the single executable, which starts twice as fast, is built first.
