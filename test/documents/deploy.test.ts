@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ENTRY } from "../support/command.ts";
 import { needs } from "../support/needs.ts";
+import { TEST_ENV } from "../support/relay.ts";
 import { startPostgres } from "../support/postgres.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -121,7 +122,7 @@ describe("the compose file of PostgreSQL", () => {
       await writeFile(join(folder, "relay.config.ts"), relay?.content ?? "");
       skip(withoutServer !== undefined, withoutServer);
       await using server = await startPostgres();
-      const env = { PG_URL: server.url };
+      const env = { ...TEST_ENV, PG_URL: server.url };
       const checked = await promisify(execFile)(process.execPath, [ENTRY, "check", "--json"], { cwd: folder, env });
       expect(JSON.parse(checked.stdout)).toMatchObject({ ok: true });
       for (const script of [primary, standby]) {
@@ -161,7 +162,7 @@ describe("a Kubernetes manifest", () => {
         const usesPostgres = config.data["relay.config.ts"]?.includes("PG_URL") === true;
         skip(usesPostgres && withoutServer !== undefined, withoutServer);
         await using server = usesPostgres ? await startPostgres() : undefined;
-        const env = { ...(server && { PG_URL: server.url }) };
+        const env = { ...(server && { ...TEST_ENV, PG_URL: server.url }) };
         const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, env });
         expect(JSON.parse(stdout)).toMatchObject({ ok: true });
       } finally {
