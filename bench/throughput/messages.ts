@@ -47,6 +47,8 @@ export interface LoopReply {
 
 export interface PublishRequest {
   readonly port: number;
+  /** Of several nodes, in place of the port: the connections are spread over them. */
+  readonly ports?: readonly number[];
   readonly token: string;
   /** @default CONNECTIONS */
   readonly connections?: number;

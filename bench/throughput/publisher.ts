@@ -74,9 +74,20 @@ class Line {
 }
 
 async function run(wanted: PublishRequest): Promise<PublishReply> {
-  const { port, token, connections = CONNECTIONS, seconds, rate, form = "single", keyId = KEY_ID } = wanted;
+  const {
+    port,
+    ports = [port],
+    token,
+    connections = CONNECTIONS,
+    seconds,
+    rate,
+    form = "single",
+    keyId = KEY_ID,
+  } = wanted;
   const most = wanted.most ?? Number.POSITIVE_INFINITY;
-  const lines = await Promise.all(Array.from({ length: connections }, () => Line.open(port, token, form, keyId)));
+  const lines = await Promise.all(
+    Array.from({ length: connections }, (_, i) => Line.open(ports[i % ports.length] as number, token, form, keyId)),
+  );
   const counts = { sent: 0, accepted: 0, refused: 0 };
   const first = lastNumber() + 1;
   const acceptedAt: number[] = [];

@@ -72,6 +72,8 @@ export interface TurnOptions {
   readonly rate?: number;
   readonly form?: Form;
   readonly keyId?: string;
+  /** Of several nodes: the connections are spread over them. */
+  readonly ports?: readonly number[];
   /** Most requests. */
   readonly most?: number;
   readonly connections?: number;

@@ -1,7 +1,8 @@
 // One PostgreSQL that may be killed, stopped and cut off: processes of our own, and a line to it that we hold.
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import pg from "pg";
 import { freePort } from "../free-port.ts";
 import { openLine, type Line } from "./line.ts";
@@ -28,9 +29,10 @@ const isRoot = process.getuid?.() === 0;
 const env = { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8" };
 const under = (command: readonly string[]): readonly string[] =>
   isRoot ? ["setpriv", `--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", ...command] : command;
-function run(command: readonly string[]): void {
+/** Our line must go on meanwhile. */
+async function run(command: readonly string[]): Promise<void> {
   const [program = "", ...args] = under(command);
-  execFileSync(program, args, { env, cwd: "/", stdio: "ignore" });
+  await promisify(execFile)(program, args, { env, cwd: "/" });
 }
 
 /** @param follows the port of the one that it is a copy of, and follows */
@@ -99,12 +101,12 @@ export async function openPostgresServer(folder: string, follows?: number): Prom
   async function follow(port: number): Promise<void> {
     await kill();
     rmSync(data, { recursive: true, force: true });
-    run([bin("pg_basebackup"), "-h", "127.0.0.1", "-p", String(port), "-U", "relay", "-D", data, "-R", "-c", "fast"]);
+    await run([bin("pg_basebackup"), "-h", "127.0.0.1", "-p", String(port), "-U", "relay", "-D", data, "-R", "-c", "fast"]);
     await begin();
   }
 
   if (follows === undefined) {
-    run([bin("initdb"), "-D", data, "-U", "relay", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"]);
+    await run([bin("initdb"), "-D", data, "-U", "relay", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"]);
     await begin();
   } else await follow(follows);
   const { port, hole, drop, mend } = line;
