@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
 const seconds = within(options.seconds, 1, 60, 6);
 const rounds = within(options.rounds, 1, 20, 3);
 const counts = options.nodes.split(",").map((one) => within(one, 1, 16, 1));
-const WARM_S = 8;
+const WARM_S = 4;
 
 interface Row {
   readonly storage: string;
