@@ -13,6 +13,7 @@ const made: string[] = [];
 export function quarterCore(pid: number): boolean {
   const isV1 = existsSync(join(V1, "cpu.cfs_quota_us"));
   const folder = join(isV1 ? V1 : V2, `relay-bench-${pid}`);
+  if (made.includes(folder)) return true;
   try {
     mkdirSync(folder);
     made.push(folder);
