@@ -101,7 +101,20 @@ export async function openPostgresServer(folder: string, follows?: number): Prom
   async function follow(port: number): Promise<void> {
     await kill();
     rmSync(data, { recursive: true, force: true });
-    await run([bin("pg_basebackup"), "-h", "127.0.0.1", "-p", String(port), "-U", "relay", "-D", data, "-R", "-c", "fast"]);
+    await run([
+      bin("pg_basebackup"),
+      "-h",
+      "127.0.0.1",
+      "-p",
+      String(port),
+      "-U",
+      "relay",
+      "-D",
+      data,
+      "-R",
+      "-c",
+      "fast",
+    ]);
     await begin();
   }
 
