@@ -106,7 +106,7 @@ await benchRun({
     console.table(rows);
   },
   async end() {
-    endServers();
+    await endServers();
     endGroups();
   },
 });

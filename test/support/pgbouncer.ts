@@ -41,7 +41,7 @@ max_client_conn = 200
   const program = findProgram("pgbouncer") as string;
   // It refuses to run as root.
   const under = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"];
-  const [command = "", ...args] = [...(process.getuid?.() === 0 ? under : []), program, "-q", file];
+  const [command, ...args] = [...(process.getuid?.() === 0 ? under : []), program, "-q", file];
   const server = await startServer({ command, args, cwd: "/", ready });
   return {
     url,
