@@ -55,6 +55,8 @@ export function steady(text: string, names: ReadonlyMap<string, string> = new Ma
       .replaceAll(/\b127\.0\.\d+\.\d+(?::\d+)?/g, (address) =>
         address.includes(":") ? "<address>:<port>" : "<address>",
       )
+      // It changes with each word of a page or guide.
+      .replaceAll(/^(etag): "[0-9a-f]{12}"/gm, '$1: "<etag>"')
       .replaceAll(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "<uuid>")
       .replaceAll(/"(durationMs|timestamp|retryAfter)":[\d.]+/g, '"$1":"<number>"')
       .replaceAll(/"(nextCursor|kid|x|recoveryCodes)":(?:"[^"]+"|\[[^\]]+\])/g, '"$1":"<changing>"')
