@@ -12,7 +12,7 @@ COPY cli cli
 COPY config config
 COPY core core
 COPY dashboard dashboard
-COPY docs/verify.md docs/verify.md
+COPY docs docs
 COPY examples examples
 COPY plugins plugins
 COPY relay.config.ts relay.config.ts

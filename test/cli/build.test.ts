@@ -70,8 +70,8 @@ beforeAll(async () => {
   await mkdir(tree);
   for (const part of ["core", "plugins", "config", "cli", "dashboard", "examples", "package.json", "relay.config.ts"])
     await cp(join(root, part), join(tree, part), { recursive: true });
-  // The dashboard shows the receivers of this page.
-  await cp(join(root, "docs/verify.md"), join(tree, "docs/verify.md"));
+  // The dashboard shows the guides, and the receivers of one of them.
+  await cp(join(root, "docs"), join(tree, "docs"), { recursive: true });
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   await mkdir(join(folder, "node_modules/parrot"), { recursive: true });
   for (const [name, text] of Object.entries(PARROT)) await writeFile(join(folder, "node_modules/parrot", name), text);
