@@ -1,7 +1,18 @@
-// Installs what the tests drive, where it may: programs from Debian's packages (tools/programs.json), and moto from PyPI
-// (tools/moto.txt). Never fails: a test that misses its program says so itself. Plain JavaScript, so that any Node from 20 on runs it.
+// Installs what the tests drive, where it may: programs from Debian's packages (tools/programs.json), moto from PyPI
+// (tools/moto.txt), and the fake of Pub/Sub, built with Go (tools/pubsub-fake). Never fails: a test that misses its program says so
+// itself. Plain JavaScript, so that any Node from 20 on runs it.
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, cpSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, join } from "node:path";
 
 const programs = JSON.parse(readFileSync(new URL("./programs.json", import.meta.url), "utf8"));
@@ -92,4 +103,33 @@ function installMoto() {
     rmSync(made, { recursive: true, force: true });
   }
 }
-if (purpose === "tests") installMoto();
+/** Builds the fake of Pub/Sub where Go is, and keeps with it the sums of the modules that it was built from. */
+function buildPubSubFake() {
+  const home = new URL("./pubsub-fake/", import.meta.url).pathname;
+  const cache = new URL("../node_modules/.cache/", import.meta.url).pathname;
+  const [fake, made] = [join(cache, "pubsub-fake"), join(cache, `pubsub-fake-${process.pid}`)];
+  const stamp = `${fake}.sum`;
+  const source = ["main.go", "go.mod", "go.sum"].map((name) => readFileSync(join(home, name), "utf8")).join("");
+  if (existsSync(fake) && existsSync(stamp) && readFileSync(stamp, "utf8") === source) return;
+  const without = (why) => say(`without the fake of Pub/Sub (${why}); the tests that need it are skipped and say so`);
+  if (process.env.RELAY_SETUP === "off") return without("RELAY_SETUP=off forbids it");
+  if (!found("go")) return without("there is no Go here");
+  say("building the fake of Pub/Sub with Go (RELAY_SETUP=off forbids it)");
+  const args = ["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o", made, "."];
+  const env = { ...process.env, GOTOOLCHAIN: "local", GOWORK: "off", CGO_ENABLED: "0" };
+  const { status } = spawnSync("go", args, { cwd: home, env, stdio: "ignore", timeout: 600_000 });
+  try {
+    if (status !== 0) return without("go build could not");
+    mkdirSync(cache, { recursive: true });
+    renameSync(made, fake);
+    writeFileSync(stamp, source);
+  } catch (error) {
+    without(error);
+  } finally {
+    rmSync(made, { force: true });
+  }
+}
+if (purpose === "tests") {
+  installMoto();
+  buildPubSubFake();
+}

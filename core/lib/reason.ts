@@ -56,6 +56,9 @@ const NEXT: readonly (readonly [failure: RegExp, next: string])[] = [
     /InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|credentials from any/,
     "see that the access key and its secret are right, or give this machine a role",
   ],
+  [/default credentials|invalid_grant|UNAUTHENTICATED/, "give the key of a service account, or this machine one"],
+  [/Unable to detect a Project/, "give the option projectId, or set GOOGLE_CLOUD_PROJECT"],
+  [/NOT_FOUND: /, "see that its name and the project are right, or make it"],
   [/NonExistentQueue|QueueDoesNotExist|NoSuchBucket/, "see that its name and the region are right, or make it"],
   [/Region is missing/, "give the option region, or set AWS_REGION"],
   [

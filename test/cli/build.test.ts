@@ -258,10 +258,11 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     const port = await freePort();
     await writeFile(
       join(cwd, "relay.config.ts"),
-      `import { defineRelay, fromAmqp, fromKafka, fromMqtt, fromMysql, fromNats, fromPostgres, fromRedisStream, fromSqs, http, https, memory,
-  toAmqp, toKafka, toMail, toMqtt, toNats, toS3, toSqs } from "relaybox";
+      `import { defineRelay, fromAmqp, fromKafka, fromMqtt, fromMysql, fromNats, fromPostgres, fromPubSub, fromRedisStream, fromSqs, http, https,
+  memory, toAmqp, toKafka, toMail, toMqtt, toNats, toPubSub, toS3, toSqs } from "relaybox";
 const aws = { endpoint: "http://127.0.0.1:${port}", accessKeyId: "a", secretAccessKey: "b" };
 const at = "127.0.0.1:${port}";
+const google = { projectId: "relay-tests", apiEndpoint: at };
 export default defineRelay({
   server: { port: 0 }, storage: memory(), log: { level: "warn" },
   sources: [
@@ -270,6 +271,7 @@ export default defineRelay({
     fromKafka({ brokers: [at], topics: ["orders"], groupId: "relay" }),
     fromMqtt({ url: \`mqtt://\${at}\`, topic: "orders", clientId: "relay" }),
     fromNats({ servers: at, stream: "ORDERS", consumer: "relay" }),
+    fromPubSub({ subscription: "relay", ...google }),
     fromSqs({ queue: "orders", ...aws }),
     fromMysql({ url: \`mysql://relay@\${at}/shop\` }),
     fromPostgres({ url: \`postgres://relay@\${at}/shop\`, table: "outbox" }),
@@ -282,6 +284,7 @@ export default defineRelay({
     toMail({ name: "ops", server: \`smtp://\${at}\`, from: "relay@example.com", to: ["ops@example.com"] }),
     toMqtt({ name: "mqtt", url: \`mqtt://\${at}\` }),
     toNats({ name: "bus", servers: at }),
+    toPubSub({ name: "google", ...google }),
     toS3({ name: "s3", bucket: "archive", ...aws }),
     toSqs({ name: "sqs", ...aws }),
   ],
@@ -304,14 +307,20 @@ export default defineRelay({
       "transport:amqp:rabbit",
       "transport:kafka:kafka",
       "transport:nats:bus",
+      "source:pubsub",
       "source:sqs",
       "transport:mqtt:mqtt",
+      "transport:pubsub:google",
       "transport:s3:s3",
       "transport:sqs:sqs",
     ];
     await until(async () => {
       const said = await text(`${url}/readyz`);
-      return all.every((part) => said.includes(`"${part}":{"ready":false`));
+      // Google's reads files beside its code where nobody bundles it.
+      const google = [/"source:pubsub":\{[^}]*ECONNREFUSED/, /"transport:pubsub:google":\{[^}]*ECONNREFUSED/];
+      return (
+        all.every((part) => said.includes(`"${part}":{"ready":false`)) && google.every((words) => words.test(said))
+      );
     });
     expect(await stop()).toBe(0);
   });

@@ -16,7 +16,7 @@ console.log(JSON.stringify(loaded));`;
 
 /** Sources of messages and transports to buses, each in a folder beside its factory. */
 const PLUGIN =
-  /\/(?:source\/(?:amqp|cron|kafka|messages|mqtt|mysql|nats|outbox|postgres|redis-stream|spool|sqs)|transport\/(?:amqp|buses|file|kafka|mail|mqtt|nats|redis-stream|s3|sqs))\//;
+  /\/(?:source\/(?:amqp|cron|kafka|messages|mqtt|mysql|nats|outbox|postgres|pubsub|redis-stream|spool|sqs)|transport\/(?:amqp|buses|file|kafka|mail|mqtt|nats|pubsub|redis-stream|s3|sqs))\//;
 /** What a factory judges its options by. */
 const OPTIONS =
   /\/(?:address|backlog|destination|layout|library|load|options|ordering-key|plugin|secret-url|tls|tls-files|wanted)\.ts$/;

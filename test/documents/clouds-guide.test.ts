@@ -5,11 +5,13 @@ import { describe, expect, it } from "vitest";
 import * as door from "../../config/index.ts";
 import { sendTo, setUp, textOf, whenReady } from "../support/bus-bench.ts";
 import { mqttBus } from "../support/buses/mqtt.ts";
+import { pubSubBus } from "../support/buses/pubsub.ts";
 import { s3Bus } from "../support/buses/s3.ts";
 import { sqsBus } from "../support/buses/sqs.ts";
 import { openSource } from "../support/message-plugin.ts";
 import { AWS_LOGIN, needsMoto } from "../support/moto.ts";
 import { needs } from "../support/needs.ts";
+import { needsPubSub, PROJECT } from "../support/pubsub.ts";
 import { until } from "../support/until.ts";
 
 const page = readFileSync(new URL("../../docs/clouds.md", import.meta.url), "utf8");
@@ -72,6 +74,21 @@ describe.skipIf(needsMoto() !== undefined)(`the guide to Amazon (${needsMoto() ?
     expect(await far.objects("deposits/paid")).toHaveLength(1);
   });
 });
+
+it.skipIf(needsPubSub() !== undefined)(
+  `the guide to Pub/Sub takes the message of its command, and delivers (${needsPubSub() ?? "the fake"})`,
+  async () => {
+    await using far = await pubSubBus.start();
+    const here = ['projectId: "my-project"', `projectId: "${PROJECT}", apiEndpoint: "${far.at}"`] as const;
+    const { client } = far.server;
+    await client.createTopic("orders");
+    await client.createSubscription("orders", "relay");
+    const data = Buffer.from(messageOf("From Pub/Sub"));
+    await reads(configOf("From Pub/Sub", here), () => client.topic("orders").publishMessage({ data }));
+    await far.destination("deposits");
+    await delivers(configOf("To Pub/Sub", here), "pubsub://google/deposits");
+  },
+);
 
 it.skipIf(needs("mosquitto") !== undefined)(
   "the guide to MQTT takes the message of its command, and delivers",

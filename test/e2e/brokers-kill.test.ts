@@ -5,10 +5,12 @@ import { needsKafka } from "../support/kafka.ts";
 import { expectNothingLost } from "../support/ledger.ts";
 import { needsMoto } from "../support/moto.ts";
 import { needs } from "../support/needs.ts";
+import { needsPubSub } from "../support/pubsub.ts";
 import { kafkaUpstream } from "../support/upstreams/kafka.ts";
 import { mqttUpstream } from "../support/upstreams/mqtt.ts";
 import { natsUpstream } from "../support/upstreams/nats.ts";
 import { postgresUpstream } from "../support/upstreams/postgres.ts";
+import { pubSubUpstream } from "../support/upstreams/pubsub.ts";
 import { rabbitUpstream } from "../support/upstreams/rabbitmq.ts";
 import { redisUpstream } from "../support/upstreams/redis.ts";
 import { sqsUpstream } from "../support/upstreams/sqs.ts";
@@ -23,6 +25,8 @@ describe.each([
   ["PostgreSQL", needs("postgres"), postgresUpstream],
   // The time that moto takes for a message grows with those that it has.
   ["SQS", needsMoto(), sqsUpstream, 400],
+  // The fake hands out a few messages each 10 ms.
+  ["Pub/Sub", needsPubSub(), pubSubUpstream, 1_000],
   ["MQTT", needs("mosquitto"), mqttUpstream],
 ] as const)("a relay that takes events from %s", (name, missing, start, total: number = TOTAL) => {
   it(`loses none and stores none twice when relay and server are killed in mid-stream (${missing ?? name})`, async ({

@@ -7,7 +7,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { attemptView } from "../../core/api/resources/attempts.ts";
 import { StartError } from "../../core/model/errors.ts";
 import type { Attempt } from "../../core/model/attempt.ts";
@@ -17,6 +17,7 @@ import { fromKafka } from "../../plugins/source/kafka.ts";
 import { fromMqtt } from "../../plugins/source/mqtt.ts";
 import { fromSqs } from "../../plugins/source/sqs.ts";
 import { fromMysql } from "../../plugins/source/mysql.ts";
+import { fromPubSub } from "../../plugins/source/pubsub.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
 import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import { postgres } from "../../plugins/storage/postgres.ts";
@@ -24,6 +25,7 @@ import { redis } from "../../plugins/storage/redis.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
 import { toMqtt } from "../../plugins/transport/mqtt.ts";
+import { toPubSub } from "../../plugins/transport/pubsub.ts";
 import { toS3 } from "../../plugins/transport/s3.ts";
 import { toSqs } from "../../plugins/transport/sqs.ts";
 import { toNats } from "../../plugins/transport/nats.ts";
@@ -42,6 +44,7 @@ import { startMysql, type MysqlServer } from "../support/mysql.ts";
 import { startNats } from "../support/nats.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { needsPubSub, PROJECT, startPubSub } from "../support/pubsub.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 
 /** The words of a next step. */
@@ -420,6 +423,7 @@ describe("a source", () => {
     ["Kafka", () => fromKafka({ brokers: [`127.0.0.1:${closed}`], topics: ["t"], groupId: "g" })],
     ["PostgreSQL", () => fromPostgres({ url: `postgres://127.0.0.1:${closed}/db` })],
     ["MQTT", () => fromMqtt({ url: `mqtt://127.0.0.1:${closed}`, topic: "t", clientId: "c" })],
+    ["Pub/Sub", () => fromPubSub({ subscription: "relay", projectId: PROJECT, apiEndpoint: `127.0.0.1:${closed}` })],
     ["SQS", () => fromSqs({ queue: "q", endpoint: `http://127.0.0.1:${closed}`, ...AWS_LOGIN })],
     ["MySQL", () => fromMysql({ url: `mysql://127.0.0.1:${closed}/db` })],
   ])("of %s that is not there", { timeout: 30_000 }, async (_, make) => {
@@ -480,6 +484,34 @@ describe.skipIf(needsMoto() !== undefined)("what is named and is not there", () 
     const why = await told();
     expect(why).toMatch(words);
     expect(why).toMatch(/see that its name and the region are right, or make it$/);
+  });
+});
+
+describe("Google Pub/Sub", () => {
+  it("that is not there is said by a transport", { timeout: 30_000 }, async () => {
+    const why = await notReady(toPubSub({ name: "bus", projectId: PROJECT, apiEndpoint: `127.0.0.1:${closed}` }));
+    expect(why).toMatch(/^is not connected: .*ECONNREFUSED/);
+    expect(why).toMatch(NEXT);
+  });
+
+  it("is not asked by who has no credentials, and the words say what to give", { timeout: 60_000 }, async () => {
+    vi.stubEnv("METADATA_SERVER_DETECTION", "none");
+    vi.stubEnv("HOME", files);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const why of [
+      await awayOf(fromPubSub({ subscription: "relay", projectId: PROJECT })),
+      await notReady(toPubSub({ name: "bus", projectId: PROJECT })),
+    ])
+      expect(why).toMatch(/Could not load the default credentials.*: give the key of a service account/);
+  });
+
+  it("says that a subscription is not there", { timeout: 30_000 }, async (test) => {
+    if (needsPubSub() !== undefined) return test.skip();
+    await using fake = await startPubSub();
+    const at = { projectId: PROJECT, apiEndpoint: `127.0.0.1:${fake.port}` };
+    expect(await awayOf(fromPubSub({ subscription: "nobody", ...at }))).toMatch(
+      /NOT_FOUND: subscription .*nobody.*: see that its name and the project are right, or make it$/,
+    );
   });
 });
 

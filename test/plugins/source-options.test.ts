@@ -8,6 +8,7 @@ import { cron } from "../../plugins/source/cron.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
 import { fromMqtt } from "../../plugins/source/mqtt.ts";
+import { fromPubSub } from "../../plugins/source/pubsub.ts";
 import { fromSqs } from "../../plugins/source/sqs.ts";
 import { fromMysql } from "../../plugins/source/mysql.ts";
 import { fromNats } from "../../plugins/source/nats.ts";
@@ -46,6 +47,12 @@ const OPTIONS: readonly (readonly [(options: never) => SourcePlugin, readonly ob
       [KAFKA, { ...KAFKA, sasl: SASL, from: "latest" }],
       { brokers: "kafka:9092", topics: [], groupId: "", from: "now", sasl: {}, extra: 1 },
       "extra brokers topics groupId from sasl.mechanism sasl.username sasl.password",
+    ],
+    [
+      fromPubSub,
+      [{ subscription: "relay" }, { subscription: "projects/p/subscriptions/relay", projectId: "my-project" }],
+      { subscription: "a b", maxInFlight: 0, projectId: "", credentials: "", apiEndpoint: "http://x", extra: 1 },
+      "extra subscription maxInFlight projectId credentials apiEndpoint",
     ],
     [
       fromSqs,
