@@ -28,7 +28,7 @@ const NEXT: Readonly<Record<string, string>> = {
   "28000": "let pg_hba.conf admit this role from here",
   "28P01": "see that user and password are right",
   "25006": "name the primary too: postgres://primary,standby/database",
-  "53300": "raise max_connections: each node has up to seven connections",
+  "53300": "raise max_connections: each node has up to eight connections",
 };
 
 /** @throws StartError when PostgreSQL cannot be used */
