@@ -47,7 +47,7 @@ type Kind = "again" | "refused" | "lost" | "unnamed" | "full" | "broken";
 function kindOf(error: unknown): Kind {
   const { code } = error as { readonly code?: unknown };
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
-  if (code === "40001" || code === "40P01") return "again";
+  if (code === "40001" || code === "40P01" || code === "23505") return "again";
   if (code === "42P05" || code === "26000") return "unnamed";
   if (code === "53100") return "full";
   // No write here, starting up, too many clients, out of memory, cancelled by somebody.
