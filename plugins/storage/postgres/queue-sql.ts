@@ -15,7 +15,7 @@ begin
   again as (
     update ready r set pos = n * 1000000 + nextval('turn') % 1000000 from head h
     where r.sub = h.sub and h.at <= n and greatest(r.pause, r.hold) <= n returning r.sub)
-  select array_agg(a) into rest from unnest(p_subs) a where not exists (select 1 from again where again.sub = a);
+  select array_agg(q.sub) into rest from (select unnest(p_subs) as sub except select again.sub from again) q;
   if rest is null then return; end if;
   sure := array(select q.a from (select a, ${alone("a")} as got from unnest(rest) a) q where q.got);
   with head as (select a as sub, (select d.at from due d where d.sub = a order by d.sub, d.at limit 1) as at from unnest(rest) a)
