@@ -1,6 +1,17 @@
 /** Arrays as PostgreSQL's binary protocol has them: nothing is escaped here, and nothing is parsed there. */
 
 const [TEXT, INT4, INT8] = [25, 23, 20];
+/** Arrays are cut from slabs of so many bytes: memory of its own for each costs more than to fill it. */
+const SLAB = 512 * 1024;
+let slab = Buffer.alloc(0);
+
+function room(size: number): Buffer {
+  if (size > SLAB / 4) return Buffer.allocUnsafe(size);
+  if (size > slab.length) slab = Buffer.allocUnsafeSlow(SLAB);
+  const array = slab.subarray(0, size);
+  slab = slab.subarray(size);
+  return array;
+}
 
 function head(array: Buffer, nulls: number, type: number, length: number): void {
   // One dimension, from 1.
@@ -15,7 +26,7 @@ export function texts(list: readonly (string | null)[]): Buffer | string {
   if (list.length === 0) return "{}";
   let size = 20;
   for (const one of list) size += 4 + (one === null ? 0 : Buffer.byteLength(one));
-  const array = Buffer.allocUnsafe(size);
+  const array = room(size);
   head(array, 1, TEXT, list.length);
   let at = 20;
   for (const one of list) {
@@ -28,7 +39,7 @@ export function texts(list: readonly (string | null)[]): Buffer | string {
 
 export function ints(list: readonly number[]): Buffer | string {
   if (list.length === 0) return "{}";
-  const array = Buffer.allocUnsafe(20 + 8 * list.length);
+  const array = room(20 + 8 * list.length);
   head(array, 0, INT4, list.length);
   let at = 20;
   for (const one of list) {
@@ -42,12 +53,14 @@ export function ints(list: readonly number[]): Buffer | string {
 /** Whole numbers beyond 32 bits. */
 export function longs(list: readonly number[]): Buffer | string {
   if (list.length === 0) return "{}";
-  const array = Buffer.allocUnsafe(20 + 12 * list.length);
+  const array = room(20 + 12 * list.length);
   head(array, 0, INT8, list.length);
   let at = 20;
   for (const one of list) {
     array.writeInt32BE(8, at);
-    array.writeBigInt64BE(BigInt(Math.trunc(one)), at + 4);
+    const whole = Math.trunc(one);
+    array.writeInt32BE(Math.floor(whole / 2 ** 32), at + 4);
+    array.writeInt32BE(whole | 0, at + 8);
     at += 12;
   }
   return array;
