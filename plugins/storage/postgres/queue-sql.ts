@@ -1,5 +1,5 @@
 /** The functions of the queue. Subscriptions take turns: one that was served goes to the end of the line. */
-import { alone, DROPPED } from "./steps-sql.ts";
+import { alone, DROPPED, same } from "./steps-sql.ts";
 
 /**
  * `due.at` is when a line may be claimed: of a leased one the end of its lease, so that the lines of the dead come back by
@@ -14,7 +14,7 @@ begin
   with head as (select a as sub, (select d.at from due d where d.sub = a order by d.sub, d.at limit 1) as at from unnest(p_subs) a),
   again as (
     update ready r set pos = n * 1000000 + nextval('turn') % 1000000 from head h
-    where r.sub = h.sub and h.at <= n and greatest(r.pause, r.hold) <= n returning r.sub)
+    where ${same("r.sub", "h.sub")} and h.at <= n and greatest(r.pause, r.hold) <= n returning r.sub)
   select array_agg(q.sub) into rest from (select unnest(p_subs) as sub except select again.sub from again) q;
   if rest is null then return; end if;
   sure := array(select q.a from (select a, ${alone("a")} as got from unnest(rest) a) q where q.got);
@@ -23,7 +23,7 @@ begin
       when not r.sub = any(sure) then greatest(n + 20, r.pause, r.hold)
       when coalesce(h.at, ${DROPPED}) >= 8000000000000000 then greatest(r.pause, r.hold)
       else greatest(h.at, r.pause, r.hold) end * 1000000
-    from head h where r.sub = h.sub;
+    from head h where ${same("r.sub", "h.sub")};
   delete from ready r where r.sub = any(sure) and greatest(r.pause, r.hold) <= n
     and not exists (select 1 from due d where d.sub = r.sub and d.at < 8000000000000000);
 end $$;
@@ -57,14 +57,14 @@ begin
       picked as (
         select d.key, w.o, d.at, row_number() over (order by w.o, d.at, d.key) as rn
         from want w cross join lateral (
-          select due.key, due.at from due where due.sub = w.s and due.at <= n order by due.sub, due.at, due.key
+          select due.key, due.at from due where due.sub = w.s and due.at <= n order by due.sub, due.at, due.key collate "POSIX"
           limit greatest(0, w.most) for update skip locked) d),
       took as (
         update due set token = case when coalesce(due.held, 0) > n then null else p_token || '.' || pass || '.' || p.rn end,
           -- A node that held it for later has gone silent: it waits for its time.
           at = case when coalesce(due.held, 0) > n then due.held else n + p_lease end,
           held = case when coalesce(due.held, 0) > n then null else coalesce(due.held, p.at) end
-        from picked p where due.key = p.key and p.rn <= left_ returning due.key, due.value, due.token, p.o, p.at as was)
+        from picked p where ${same("due.key", "p.key")} and p.rn <= left_ returning due.key, due.value, due.token, p.o, p.at as was)
       select array_agg(q.key order by q.o, q.was, q.key) filter (where q.token is not null), array_agg(q.value order by q.o, q.was, q.key) filter (where q.token is not null),
           array_agg(q.token order by q.o, q.was, q.key) filter (where q.token is not null), array_agg(q.o) into k, v, t, os from took q;
       exit when os is null;
@@ -92,7 +92,7 @@ begin
   select q.n into n from time_now(p_now, p_elapsed) q;
   with back as (
     update due d set token = null, held = null, at = case when p_in is null then least(coalesce(d.held, n), n) else n + p_in end
-    from unnest(p_keys, p_tokens) x(key, token) where d.key = x.key and d.token = x.token returning d.sub, d.at)
+    from unnest(p_keys, p_tokens) x(key, token) where ${same("d.key", "x.key")} and d.token = x.token returning d.sub, d.at)
   insert into ready as r (sub, pos) select sub, min(at) * 1000000 from back group by 1 order by 1
   on conflict (sub) do update set pos = least(r.pos, greatest(excluded.pos, r.pause * 1000000, r.hold * 1000000));
 end $$;
@@ -104,7 +104,7 @@ declare n bigint;
 begin
   select q.n into n from time_now(p_now, p_elapsed) q;
   return query update due d set at = n + p_lease from unnest(p_keys, p_tokens) x(key, token)
-    where d.key = x.key and d.token = x.token returning d.token;
+    where ${same("d.key", "x.key")} and d.token = x.token returning d.token;
 end $$;
 
 -- Pauses (how 0) or holds (1) a subscription from now on.
@@ -128,7 +128,7 @@ declare n bigint;
 begin
   with gone as materialized (
     select key, at from due where sub = p_sub and at >= p_from and at < ${DROPPED} order by sub, at limit p_most for update),
-  dropped as (update due set token = null, held = null, at = ${DROPPED} from gone where due.key = gone.key returning gone.at)
+  dropped as (update due set token = null, held = null, at = ${DROPPED} from gone where ${same("due.key", "gone.key")} returning gone.at)
   select count(*), max(at) into lines, upto from dropped;
   if lines < p_most then
     select q.n into n from time_now(p_now, p_elapsed) q;
@@ -142,7 +142,7 @@ declare n bigint; lines bigint;
 begin
   select q.n into n from time_now(p_now, p_elapsed) q;
   with back as (
-    update due d set at = least(n + x.inms, 8000000000000000) from unnest(p_keys, p_in) x(key, inms) where d.key = x.key and d.at = ${DROPPED} returning d.sub, d.at),
+    update due d set at = least(n + x.inms, 8000000000000000) from unnest(p_keys, p_in) x(key, inms) where ${same("d.key", "x.key")} and d.at = ${DROPPED} returning d.sub, d.at),
   filed as (
     insert into ready as r (sub, pos) select sub, min(at) * 1000000 from back where at < 8000000000000000 group by 1 order by 1
     on conflict (sub) do update set pos = least(r.pos, greatest(excluded.pos, r.pause * 1000000, r.hold * 1000000)))

@@ -13,6 +13,8 @@ const EPOCHS = 1_000;
 /** Locks rows of commits whose lines are filed, beside others of its kind. */
 const filing = (subs: string): string =>
   `perform pg_advisory_xact_lock_shared(${LINES}, q.h) from (select distinct hashtext(a) & 127 h from unnest(${subs}) a order by 1) q;`;
+/** Joins a table by its key: other than `=`, this cannot be planned as a look at the whole table, which is empty only for a while. */
+export const same = (key: string, other: string): string => `${key} = any(array[${other}])`;
 /** True where nobody commits lines of that subscription now. */
 export const alone = (sub: string): string => `pg_try_advisory_xact_lock(${LINES}, hashtext(${sub}) & 127)`;
 
@@ -98,17 +100,17 @@ begin
     with asked as materialized (select * from unnest(f_step, f_key, f_token, f_text, f_drops) f(step, key, token, txt, drops)),
     gone as (
       delete from due using asked a
-      where due.key = a.key and a.drops = 1 and not a.step = any(failed) and (a.txt is null or due.value = a.txt)
+      where ${same("due.key", "a.key")} and a.drops = 1 and not a.step = any(failed) and (a.txt is null or due.value = a.txt)
         and case when a.token = '' then due.token is null or due.at <= n else due.token = a.token end
       returning a.step),
     ended as (
       update due set token = case when a.drops = 2 then due.token end, held = case when a.drops = 2 then due.held end,
         at = case when a.drops = 2 then due.at else coalesce(due.held, n) end
-      from asked a where due.key = a.key and a.drops <> 1 and not a.step = any(failed) and (a.txt is null or due.value = a.txt)
+      from asked a where ${same("due.key", "a.key")} and a.drops <> 1 and not a.step = any(failed) and (a.txt is null or due.value = a.txt)
         and case when a.token = '' then due.token is null or due.at <= n else due.token = a.token end
       returning a.step)
-    select array_agg(a.step) into more from asked a
-      where not a.step = any(failed) and not exists (select 1 from gone g where g.step = a.step) and not exists (select 1 from ended g where g.step = a.step);
+    select array_agg(q.step) into more from (
+      select a.step from asked a where not a.step = any(failed) except (select g.step from gone g union all select g.step from ended g)) q;
     if more is not null then
       -- Whose line is gone, or somebody else's: or it has another text, which is a conflict.
       for h in select f.step, f.key, f.token, f.txt, due.key is null as none, due.value,
@@ -167,7 +169,7 @@ begin
     filed as (
       insert into ready (sub, pos) select w.sub, w.at * 1000000 from want w
       where w.at < 8000000000000000
-        and not exists (select 1 from ready r where r.sub = w.sub and r.pos < (greatest(w.at, n, r.pause, r.hold) + 1) * 1000000) order by 1
+        and not exists (select 1 from ready r where ${same("r.sub", "w.sub")} and r.pos < (greatest(w.at, n, r.pause, r.hold) + 1) * 1000000) order by 1
       on conflict (sub) do update set pos = least(ready.pos, greatest(excluded.pos, ready.pause * 1000000, ready.hold * 1000000))
       returning pos)
     select (select coalesce(array_agg(token), '{}') from put where starts_with(token, p_id || '.')), (select floor(min(pos) / 1000000)::bigint - n from filed)
