@@ -15,11 +15,7 @@ function room(size: number): Buffer {
 
 function head(array: Buffer, nulls: number, type: number, length: number): void {
   // One dimension, from 1.
-  array.writeInt32BE(1, 0);
-  array.writeInt32BE(nulls, 4);
-  array.writeInt32BE(type, 8);
-  array.writeInt32BE(length, 12);
-  array.writeInt32BE(1, 16);
+  for (const [i, one] of [1, nulls, type, length, 1].entries()) array.writeInt32BE(one, 4 * i);
 }
 
 export function texts(list: readonly (string | null)[]): Buffer | string {
@@ -37,31 +33,19 @@ export function texts(list: readonly (string | null)[]): Buffer | string {
   return array;
 }
 
-export function ints(list: readonly number[]): Buffer | string {
+function numbers(list: readonly number[], type: number, width: 4 | 8): Buffer | string {
   if (list.length === 0) return "{}";
-  const array = room(20 + 8 * list.length);
-  head(array, 0, INT4, list.length);
+  const array = room(20 + (4 + width) * list.length);
+  head(array, 0, type, list.length);
   let at = 20;
   for (const one of list) {
-    array.writeInt32BE(4, at);
-    array.writeInt32BE(one, at + 4);
-    at += 8;
+    at = array.writeInt32BE(width, at);
+    if (width === 8) at = array.writeInt32BE(Math.floor(Math.trunc(one) / 2 ** 32), at);
+    at = array.writeInt32BE(one | 0, at);
   }
   return array;
 }
 
+export const ints = (list: readonly number[]): Buffer | string => numbers(list, INT4, 4);
 /** Whole numbers beyond 32 bits. */
-export function longs(list: readonly number[]): Buffer | string {
-  if (list.length === 0) return "{}";
-  const array = room(20 + 12 * list.length);
-  head(array, 0, INT8, list.length);
-  let at = 20;
-  for (const one of list) {
-    array.writeInt32BE(8, at);
-    const whole = Math.trunc(one);
-    array.writeInt32BE(Math.floor(whole / 2 ** 32), at + 4);
-    array.writeInt32BE(whole | 0, at + 8);
-    at += 12;
-  }
-  return array;
-}
+export const longs = (list: readonly number[]): Buffer | string => numbers(list, INT8, 8);
