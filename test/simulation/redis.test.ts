@@ -2,4 +2,4 @@
 import { needs } from "../support/needs.ts";
 import { describeSeeds } from "./seeds.ts";
 
-describeSeeds("redis", 3, "with several nodes on a real Redis: killed, frozen, cut off", needs("redis"));
+describeSeeds("redis", 6, "with several nodes on a real Redis: killed, frozen, cut off", needs("redis"));
