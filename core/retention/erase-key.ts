@@ -27,7 +27,6 @@ import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor } from "../records/audit-trail.ts";
 import { readEvent } from "../records/damage.ts";
-import { erasedAt } from "../records/erased-id.ts";
 import { everyEntry } from "../records/every-entry.ts";
 import { readSubscription } from "../records/subscription-record.ts";
 import { tryCommit } from "../records/transaction.ts";
@@ -273,7 +272,7 @@ async function purge(
 }
 
 /**
- * Deletes the ids of erased events.
+ * Deletes the ids of erased events. What keeps such an id taken sorts after every ordinal, and stays.
  * @returns false when one of these events is there: its node took long to store it, and it is to be erased with its id
  */
 async function purgeIds(
@@ -284,7 +283,7 @@ async function purgeIds(
 ): Promise<boolean> {
   for await (const { key, value } of everyEntry(storage, EVENT_ID.under({ keyId }))) {
     signal.throwIfAborted();
-    if (erasedAt(value) !== undefined || value > until) continue;
+    if (value > until) continue;
     const unlessThere: readonly Change[] = [
       { op: "check", key: EVENT.key({ keyId, ordinal: value }), if: null },
       { op: "delete", key, if: value },
