@@ -54,6 +54,13 @@ const memories: Readonly<Record<string, () => Memory>> = {
   },
 };
 
+it("the pause of an open circuit breaker is not forgotten for pauses of other kinds", () => {
+  const gates = createGates(testClock());
+  gates.pause("broken", "failing", 60_000);
+  for (const id of ids) gates.pause(id, "retry_after", 60_000);
+  expect(gates.leftMs("broken", "failing")).toBe(60_000);
+});
+
 it.each(Object.entries(memories))("the memory %s", async (_, made) => {
   const { note, knows, end } = made();
   for (const id of ids) note(id);

@@ -47,6 +47,23 @@ describe("waits", () => {
     await test.whenSent(10);
   });
 
+  it("are held also when the storage could not tell that the result before them was stored", async () => {
+    await using test = await testPath({ retry: QUICK });
+    const { queue } = test.storage;
+    const { settle } = queue;
+    queue.settle = async (_lease, changes) => {
+      queue.settle = settle;
+      await test.storage.commit(changes);
+      throw new StorageError("uncertain", "it may have happened");
+    };
+    await failedOnce(1, test);
+    // Until the second try has found it.
+    await test.clock.advance(100);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 1, waiting: 0 });
+    await test.clock.advance(11_100);
+    expect(test.sent).toHaveLength(2);
+  });
+
   it("that are held give room to other deliveries of the same subscription", async () => {
     await using test = await testPath({ retry: QUICK, delivery: { perSubscription: 1 } });
     await failedOnce(3, test);

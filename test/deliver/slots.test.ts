@@ -132,6 +132,19 @@ describe("slots", () => {
     expect(made.lifted).toEqual(["third", "second"]);
   });
 
+  it("are promised to a quick one that waits, once those that its key holds are in flight for a second", async () => {
+    const made = table(64, 16);
+    const holders = many("turned", 4);
+    for (const id of [...holders, "late"]) await made.known(id, 5, "key_1", `https://${id}.example`);
+    await made.known("other", 5, "key_2");
+    for (const id of holders) for (let n = 0; n < 14; n++) made.take(id, "key_1", `https://${id}.example`);
+    expect(made.admit("late")).toBe(100);
+    await made.clock.advance(1_000);
+    expect(made.lifted).toEqual([]);
+    made.admit("other", "key_2");
+    expect(made.lifted).toEqual(["late"]);
+  });
+
   it("one that is promised can be claimed when there is no other", async () => {
     const made = table(1, 1);
     const held = made.take("a");

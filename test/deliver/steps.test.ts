@@ -1,10 +1,12 @@
 // An attempt meets what happens meanwhile: what an answer has shown before it is stored, and changes to its subscription.
 import { expect, it } from "vitest";
+import { createInFlight } from "../../core/deliver/send.ts";
 import { DELIVERY, EVENT, SUBSCRIPTION } from "../../core/model/schema.ts";
 import type { Reply } from "../../core/ports/transport.ts";
+import { StorageError } from "../../core/model/errors.ts";
 import { dropDue, dueOf, putDelivery, putDue } from "../../core/records/delivery-records.ts";
 import { memory } from "../../plugins/storage/memory.ts";
-import { testClock } from "../support/clock.ts";
+import { testClock, turn } from "../support/clock.ts";
 import { holdSettles, replied, testPath, type PathOptions } from "../support/path.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -127,4 +129,41 @@ it("an attempt is made though the cache has dropped its subscription meanwhile, 
   await test.publish();
   await test.whenSent(1);
   expect(looks).toBe(1);
+});
+
+it("a wait for the attempts of a subscription that are in flight is over as soon as they have ended", async () => {
+  const answer = Promise.withResolvers<never>();
+  const inFlight = createInFlight(() => answer.promise, testClock());
+  const sending = inFlight.send({ id: "sub_1" } as never, {} as never, { cycle: 0, number: 1 }, AbortSignal.any([]));
+  let drained = false;
+  void inFlight.drain("sub_1", 60_000).then(() => (drained = true));
+  await turn();
+  expect(drained).toBe(false);
+  answer.resolve({} as never);
+  await sending;
+  await turn();
+  expect(drained).toBe(true);
+});
+
+it("a delivery whose results can be stored again, and later cannot, is tried after a short rest once more", async () => {
+  const retry = { attempts: 9, firstDelayMs: 1_000, factor: 1, maxDelayMs: 1_000 };
+  await using test = await testPath({ retry, delivery: { holdMs: 0 } });
+  test.otherwise = replied(500);
+  const { queue } = test.storage;
+  const settle = queue.settle.bind(queue);
+  let whole = 0;
+  queue.settle = async (...args) => {
+    if (whole === 0) throw new StorageError("broken", "a page of the database is damaged");
+    whole--;
+    await settle(...args);
+  };
+  await test.open();
+  await test.publish();
+  for (let waited = 0; waited < 60; waited++) await test.clock.advance(5_000);
+  whole = 1;
+  for (let waited = 0; waited < 90 && whole > 0; waited++) await test.clock.advance(5_000);
+  expect(whole).toBe(0);
+  const { length } = test.sent;
+  for (let waited = 0; waited < 4; waited++) await test.clock.advance(5_000);
+  expect(test.sent.length - length).toBeGreaterThanOrEqual(2);
 });

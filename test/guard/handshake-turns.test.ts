@@ -1,5 +1,8 @@
+import { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
+import { createGuard } from "../../core/guard/index.ts";
 import { handshakeTurns } from "../../core/guard/handshake-turns.ts";
+import { testClock } from "../support/clock.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
@@ -28,5 +31,24 @@ describe("new connections", () => {
     void may().then(() => (begun = true));
     await Promise.resolve();
     expect(begun).toBe(true);
+  });
+
+  it("of TLS are the ones that the connector spreads out", async () => {
+    const dialled: number[] = [];
+    const dial = (_: string, port: number): Socket => (dialled.push(port), new Socket());
+    const guard = createGuard({ allow: ["127.0.0.1:*"], ports: [443], clock: testClock(), dial });
+    const { signal } = new AbortController();
+    for (const [port, tls] of [
+      [1, true],
+      [2, true],
+      [3, false],
+      [4, false],
+    ] as const)
+      // prettier-ignore
+      void guard.connect({ hostname: "127.0.0.1", port, tls }, signal);
+    for (let n = 0; n < 20; n++) await Promise.resolve();
+    expect(dialled.toSorted()).toEqual([1, 3, 4]);
+    for (let n = 0; n < 5; n++) await turn();
+    expect(dialled).toContain(2);
   });
 });

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { Limiter } from "../../core/limits/limiter.ts";
 import type { LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
 import type { AbuseOptions } from "../../core/ports/plan.ts";
-import { storeSuspension } from "../../core/limits/suspensions.ts";
 import { counterKey } from "../../core/limits/takes.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
 import { addressGroup } from "../../core/lib/address.ts";
@@ -244,12 +243,6 @@ describe("a suspension", () => {
     expect(await later.limiter.load()).toBe(0);
     expect(held).toEqual([]);
     expect((await later.check("POST /a/{id}", "alice")).code).toBeUndefined();
-  });
-
-  it("keeps the date of its removal when it is stored twice in one moment", async () => {
-    const storage = shelf();
-    for (let n = 0; n < 2; n++) await storeSuspension(storage, "a", { strikes: 1, forMs: 300_000 }, 86_400_000, 5);
-    expect((await storage.range("expiry:")).map(({ key }) => key)).toHaveLength(1);
   });
 
   it("is made no longer by a wall clock that was set back", async () => {

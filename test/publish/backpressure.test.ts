@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
+import { SMALL } from "../support/wide.ts";
 
 describe("a backlog beyond intake.maxPending", () => {
   it("refuses publishing until four fifths of it are left", async () => {
@@ -23,6 +24,13 @@ describe("a backlog beyond intake.maxPending", () => {
     const made = desk({ maxPending: 3 });
     made.subscriptions = [subscription("a")];
     await made.intake.accept(publish([paid(), paid(), paid(), paid()]));
+    expect((await refusal(made.intake.accept(publish([paid()])))).code).toBe("PROVIDER_BACKPRESSURE");
+  });
+
+  it("counts every delivery of an event for many before one of them is written", async () => {
+    const made = desk({ maxPending: 8, fanout: SMALL });
+    made.subscriptions = Array.from({ length: 9 }, (_, n) => subscription(`a${n}`));
+    await made.intake.accept(publish([paid()]));
     expect((await refusal(made.intake.accept(publish([paid()])))).code).toBe("PROVIDER_BACKPRESSURE");
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { commitOnce } from "../../core/records/commit-once.ts";
-import { StorageError, type StorageFault } from "../../core/model/errors.ts";
+import { ConflictError, StorageError, type StorageFault } from "../../core/model/errors.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { shelf } from "../support/shelf.ts";
 
@@ -43,6 +43,19 @@ describe("a commit whose end the storage could not tell", () => {
     };
     expect(await commitOnce(store, EVENT)).toBe(false);
     expect(store.commits).toHaveLength(1);
+  });
+
+  it("did not happen, when the second is refused for another row than the event's", async () => {
+    const store = shelf();
+    store.before = () => {
+      store.before = () => {};
+      // Another node takes the event's id meanwhile.
+      store.rows.set("eventid:k:a", "2");
+      throw fault("uncertain");
+    };
+    const changes: readonly Change[] = [...EVENT, { op: "put", key: "eventid:k:a", value: "1", if: null }];
+    await expect(commitOnce(store, changes)).rejects.toBeInstanceOf(ConflictError);
+    expect([...store.rows.keys()]).toEqual(["eventid:k:a"]);
   });
 
   it.each(["full", "unavailable", "uncertain"] as const)(

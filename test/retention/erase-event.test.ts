@@ -224,6 +224,27 @@ describe("erasing an event of an ordered subscription", () => {
     expect(await faults(test.storage)).toEqual([]);
   });
 
+  it("waits no longer for an attempt that does not end than an attempt may take", async () => {
+    const { test } = await inOrder("skip");
+    await using _ = test;
+    await test.start();
+    const answer = Promise.withResolvers<Reply>();
+    test.answers = [() => answer.promise];
+    const first = await test.publish();
+    await test.whenSent(1);
+    let gone = false;
+    const erasing = erase(test, first).then(() => (gone = true));
+    await test.clock.advance(30_000);
+    const seen = [gone];
+    await test.clock.advance(2_000);
+    seen.push(gone);
+    answer.resolve(replied(200));
+    await test.clock.advance(1_000);
+    await erasing;
+    expect(seen).toEqual([false, true]);
+    expect(await faults(test.storage)).toEqual([]);
+  });
+
   it("passes over it when it waits for its turn", async () => {
     const { test } = await inOrder("hold");
     await using _ = test;
