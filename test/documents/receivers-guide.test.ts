@@ -3,7 +3,7 @@
 import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { once } from "node:events";
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,6 +13,7 @@ import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { freePort } from "../../tools/free-port.ts";
 import { ask } from "../support/ask.ts";
+import { type Build, builtOnce } from "../support/built-once.ts";
 import { eventually } from "../support/until.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -48,8 +49,8 @@ const RECEIVERS: readonly Receiver[] = [
   { fence: "php receiver", file: "receiver.php", verify: ["php verify", "verify.php"], lacks: () => missing("php"), start: ["php", "-S", "127.0.0.1:$PORT", "receiver.php"] },
   { fence: "php laravel", file: "api.php", lacks: () => byHand("Laravel and Composer"), start: ["php"] },
   { fence: "ruby rails", file: "webhooks_controller.rb", verify: ["ruby verify", "verify.rb"], lacks: noRails, start: ["ruby", "rails_server.rb"] },
-  { fence: "java spring", file: "WebhookController.java", lacks: () => byHand("Spring and Maven"), start: ["java"] },
-  { fence: "rust axum", file: "main.rs", lacks: () => byHand("crates that take minutes to compile"), start: ["axum"] },
+  { fence: "java spring", file: "WebhookController.java", lacks: noSpring, start: ["java", "-jar", "receiver.jar", "--server.port=$PORT"] },
+  { fence: "rust axum", file: "main.rs", lacks: noAxum, start: ["./axum-receiver"] },
   { fence: "csharp aspnet", file: "Program.cs", lacks: () => byHand(".NET"), start: ["dotnet", "run"] },
 ]; // prettier-ignore
 
@@ -73,6 +74,51 @@ async function noGo(folder: string): Promise<string | undefined> {
   await writeFile(join(folder, "go.mod"), "module receiver\n\ngo 1.22\n");
   await run("go", ["build", "-o", "receiver", "receiver.go", "verify.go"], { cwd: folder });
   return undefined;
+}
+
+const kept = (name: string): Promise<string> => readFile(join(import.meta.dirname, "receivers", name), "utf8");
+
+async function built(build: Build, at: string): Promise<string | undefined> {
+  const made = await builtOnce(build);
+  if ("lacks" in made) return made.lacks;
+  await copyFile(made.file, at);
+  return undefined;
+}
+
+async function noSpring(folder: string): Promise<string | undefined> {
+  const inPackage = (code: string): string => `package shop;\n\n${code}`;
+  const sources = {
+    "pom.xml": await kept("spring/pom.xml"),
+    "src/shop/App.java": await kept("spring/App.java"),
+    "src/shop/Webhook.java": inPackage(codeOf(guide, "java verify")),
+    "src/shop/WebhookController.java": inPackage(codeOf(page, "java spring")),
+  };
+  const tries = [
+    ["-B", "-q", "-o", "package"],
+    ["-B", "-q", "package"],
+  ];
+  const build = { sources, tool: "mvn", tries, product: "target/receiver.jar", wrong: /COMPILATION ERROR/ };
+  return built(build, join(folder, "receiver.jar"));
+}
+
+async function noAxum(folder: string): Promise<string | undefined> {
+  const sources = {
+    "Cargo.toml": await kept("axum/Cargo.toml"),
+    "Cargo.lock": await kept("axum/Cargo.lock"),
+    "main.rs": codeOf(page, "rust axum"),
+  };
+  const tries = [
+    ["build", "-q", "--locked", "--offline"],
+    ["build", "-q", "--locked"],
+  ];
+  const build = {
+    sources,
+    tool: "cargo",
+    tries,
+    product: "target/debug/receiver",
+    wrong: /could not compile `receiver`/,
+  };
+  return built(build, join(folder, "axum-receiver"));
 }
 
 const requirements = join(import.meta.dirname, "receivers/requirements.txt");
