@@ -3,6 +3,7 @@ import { asking, keyPath } from "../support/ask.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { readJsonOption } from "../support/inputs.ts";
 import { printable } from "../support/output.ts";
+import { headersOf } from "../support/subscription-options.ts";
 
 const publish = asking({
   usage: "publish <type>",
@@ -12,6 +13,7 @@ const publish = asking({
     "--data <json>": "JSON, @file, or - for stdin (null when left out)",
     "--id <id>": "an id of your own: repeats of it are duplicates",
     "--created-at <time>": "when it happened (RFC 3339; now when left out)",
+    "--header <header>": 'sent with its deliveries, "Name: value", or @file with one a line; may be repeated',
     "--as-manager": "with an access token instead of a publish token; it stands in the audit",
     ...JSON_OPTION,
     ...API_OPTIONS,
@@ -22,7 +24,8 @@ const publish = asking({
     const keyId = managed ? undefined : given.key();
     const path = managed ? keyPath(given, "events") : "/events";
     const data = await readJsonOption("data", given.text("data") ?? "null", io);
-    const head = { type: given.args[0], keyId, id: given.text("id"), createdAt: given.text("created-at") };
+    const headers = headersOf(given.all("header"), io.cwd);
+    const head = { type: given.args[0], keyId, id: given.text("id"), createdAt: given.text("created-at"), headers };
     // The data goes out byte for byte as it was given.
     const body = `${JSON.stringify(head).slice(0, -1)},"data":${data}}`;
     return { method: "POST", path, body, right: managed ? "manage" : "publish" };

@@ -3,7 +3,7 @@ import type { CliEnvironment } from "./environment.ts";
 import type { Given, Options } from "./command.ts";
 import { usage } from "./exit.ts";
 import { faultIn } from "../../core/lib/json-fault.ts";
-import { readOptionFile } from "./inputs.ts";
+import { jsonIn, readOptionFile } from "./inputs.ts";
 
 /** The word that clears a field. */
 const NONE = "none";
@@ -58,16 +58,14 @@ function certificateOf(
   if (cert === NONE && key === undefined) return null;
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined) throw usage("--client-cert and --client-key are given together");
-  return { cert: textOf("client-cert", cert, cwd), key: textOf("client-key", key, cwd) };
+  return { cert: readOptionFile("client-cert", cert, { cwd }), key: readOptionFile("client-key", key, { cwd }) };
 }
 
 function jsonOf(option: string, text: string, cwd: string): unknown {
-  const json = text.startsWith("@") ? textOf(option, text.slice(1), cwd) : text;
-  try {
-    return JSON.parse(json) as unknown;
-  } catch {
-    throw usage(`--${option} must be JSON, or @file with it, or none (see ${faultIn(json)})`);
-  }
+  const json = text.startsWith("@") ? readOptionFile(option, text.slice(1), { cwd }) : text;
+  const value = jsonIn(json);
+  if (value === undefined) throw usage(`--${option} must be JSON, or @file with it, or none (see ${faultIn(json)})`);
+  return value;
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -100,7 +98,8 @@ function retryOf(items: readonly string[] | undefined): Readonly<Record<string, 
   return Object.fromEntries(pairs);
 }
 
-function headersOf(given: readonly string[], cwd: string): Readonly<Record<string, string | null>> | null | undefined {
+/** Returns the headers of `--header`, `undefined` where none is given, `null` for `none`. */
+export function headersOf(given: readonly string[], cwd: string): Record<string, string | null> | null | undefined {
   if (given.length === 0) return undefined;
   if (given.length === 1 && given[0] === NONE) return null;
   const lines = given.flatMap((text) => (text.startsWith("@") ? linesOf(text.slice(1), cwd) : [text]));
@@ -114,8 +113,6 @@ function headersOf(given: readonly string[], cwd: string): Readonly<Record<strin
 }
 
 const linesOf = (file: string, cwd: string): readonly string[] =>
-  textOf("header", file, cwd)
+  readOptionFile("header", file, { cwd })
     .split(/\r?\n/)
     .filter((line) => line.trim() !== "");
-
-const textOf = (option: string, file: string, cwd: string): string => readOptionFile(option, file, { cwd });

@@ -1725,6 +1725,10 @@ export interface components {
              * @description When it happened; the time of acceptance when left out.
              */
             createdAt?: string;
+            /** @description Sent with its deliveries, as those of `POST /events`. */
+            headers?: {
+                [key: string]: string;
+            };
         };
         PublishedEvent: {
             id: string;

@@ -33,6 +33,22 @@ describe("an event that is published by hand", () => {
     ]);
   });
 
+  it("has headers by the rules of POST /events, whose problems name them", async () => {
+    const event = { type: "deposit:paid", data: 1, id: "h:headers" };
+    expect((await publish({ ...event, headers: { "X-Tenant": "t-1" } })).status).toBe(202);
+    expect((await api.ask("GET", `${EVENTS}/h:headers`)).json.data).toMatchObject({ headers: { "x-tenant": "t-1" } });
+    for (const [headers, path] of [
+      [{ Cookie: "a=b" }, "headers.Cookie"],
+      [{ "X-Tenant": 1 }, "headers.X-Tenant"],
+      [{ "X-Tenant": "Zürich" }, "headers.X-Tenant"],
+      [[], "headers"],
+    ] as const) {
+      const { status, json } = await publish({ ...event, id: "h:refused", headers });
+      expect([status, json.errors?.map((one) => one.path)]).toEqual([400, [path]]);
+    }
+    expect((await api.ask("GET", `${EVENTS}/h:refused`)).status).toBe(404);
+  });
+
   it("is a duplicate the second time, which is no second line; other data under its id is refused", async () => {
     expect((await publish({ type: "deposit:paid", data: 1, id: "h:2" })).status).toBe(202);
     const lines = await audited();

@@ -149,8 +149,13 @@ describe("against a running relay", () => {
     const piped = await runCommand(["publish", "a:b", "--key", "key_1", "--data", "-"], piping);
     expect(piped.stdout).toMatch(/^evt_\S+ {2}accepted, 1 delivery\n$/);
     await receiver.waitFor(new RegExp('90071992547409931[^]*"n\\\\": 1.0[^]*-7'));
-    const managed = await data<{ id: string }>("publish a:b --key key_1 --id by-hand --as-manager");
+    const managed = await data<{ id: string }>(
+      "publish a:b --key key_1 --id by-hand --as-manager --header",
+      "X-Tenant: t-1",
+    );
     expect(managed.id).toBe("by-hand");
+    const { headers } = await data<{ headers: object }>("events show by-hand --key key_1");
+    expect(headers).toEqual({ "x-tenant": "t-1" });
     expect((await run("audit --key key_1 --action event.published")).stdout).toContain("by-hand");
     const again = await run("publish a:b --key key_1 --data @data.json --id 007");
     expect(again.stdout).toBe("007  known already, 1 delivery\n");

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import type { EventSummary } from "../../history/history.ts";
 import { isoTime } from "../../lib/time.ts";
-import type { Attempt } from "../../model/attempt.ts";
 import type { Delivery } from "../../model/delivery.ts";
 import { bodyData, deliveryCount } from "../../model/event.ts";
 import { ordinalTime } from "../../model/ids.ts";
@@ -118,6 +117,7 @@ const publishBody = z
       z.iso.datetime({ offset: true, error: "must be an RFC 3339 date-time with an offset" }).optional(),
       "When it happened; the time of acceptance when left out.",
     ),
+    headers: note(z.record(z.string(), z.string()).optional(), "Sent with its deliveries, as those of `POST /events`."),
   })
   .meta({ id: "PublishRequest", description: "At most 64 KiB." });
 export const acceptedByHand = z
@@ -257,12 +257,10 @@ const headView = ({ event, status, damaged }: Omit<EventSummary, "deliveries">):
 
 /** Returns the newest attempt that has ended, of all deliveries of one event. */
 function lastOf(deliveries: readonly Delivery[]): object | undefined {
-  let last: { readonly subscriptionId: string; readonly attempt: Attempt } | undefined;
-  for (const { subscriptionId, attempts } of deliveries) {
-    const attempt = attempts.at(-1);
-    if (attempt !== undefined && attempt.startedAt >= (last?.attempt.startedAt ?? 0))
-      last = { subscriptionId, attempt };
-  }
+  const ended = deliveries.flatMap(({ subscriptionId, attempts }) =>
+    attempts.slice(-1).map((attempt) => ({ subscriptionId, attempt })),
+  );
+  const last = ended.toSorted((a, b) => a.attempt.startedAt - b.attempt.startedAt).at(-1);
   if (last === undefined) return undefined;
   const { subscriptionId, attempt } = last;
   return { subscriptionId, at: isoTime(attempt.startedAt), statusCode: attempt.statusCode, error: attempt.error };
