@@ -4,6 +4,7 @@ import type { EventSummary } from "../../history/history.ts";
 import { isoTime } from "../../lib/time.ts";
 import type { Delivery } from "../../model/delivery.ts";
 import { bodyData, deliveryCount } from "../../model/event.ts";
+import { MOST_EVENT_HEADERS, MOST_HEADER_CHARS } from "../../model/header-names.ts";
 import { ordinalTime } from "../../model/ids.ts";
 import { EVENT_NAME } from "../../model/names.ts";
 import { noSuch } from "../../model/problem.ts";
@@ -117,7 +118,13 @@ const publishBody = z
       z.iso.datetime({ offset: true, error: "must be an RFC 3339 date-time with an offset" }).optional(),
       "When it happened; the time of acceptance when left out.",
     ),
-    headers: note(z.record(z.string(), z.string()).optional(), "Sent with its deliveries, as those of `POST /events`."),
+    headers: z
+      .record(z.string(), z.string().max(MOST_HEADER_CHARS))
+      .optional()
+      .meta({
+        description: "Sent with its deliveries, as those of `POST /events`.",
+        maxProperties: MOST_EVENT_HEADERS,
+      }),
   })
   .meta({ id: "PublishRequest", description: "At most 64 KiB." });
 export const acceptedByHand = z
