@@ -118,13 +118,10 @@ const publishBody = z
       z.iso.datetime({ offset: true, error: "must be an RFC 3339 date-time with an offset" }).optional(),
       "When it happened; the time of acceptance when left out.",
     ),
-    headers: z
-      .record(z.string(), z.string().max(MOST_HEADER_CHARS))
-      .optional()
-      .meta({
-        description: "Sent with its deliveries, as those of `POST /events`.",
-        maxProperties: MOST_EVENT_HEADERS,
-      }),
+    headers: z.record(z.string(), z.string().max(MOST_HEADER_CHARS)).optional().meta({
+      description: "Sent with its deliveries, as those of `POST /events`.",
+      maxProperties: MOST_EVENT_HEADERS,
+    }),
   })
   .meta({ id: "PublishRequest", description: "At most 64 KiB." });
 export const acceptedByHand = z
