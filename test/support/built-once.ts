@@ -60,12 +60,7 @@ export async function builtOnce({
     } catch (error) {
       // Another run may have built it meanwhile.
       if (existsSync(file)) return { file };
-      const {
-        code,
-        stdout = "",
-        stderr = "",
-        message,
-      } = error as Error & Readonly<Record<"code" | "stdout" | "stderr", string>>;
+      const { code, stdout, stderr, message } = error as Error & Readonly<Record<"code" | "stdout" | "stderr", string>>;
       if (code === "ENOENT") return { lacks: `needs ${tool}` };
       if (signal.aborted) return { lacks: `${tool} takes longer than ${WITHIN_MS / 1_000} s here` };
       said = `${message}\n${stdout}\n${stderr}`;
