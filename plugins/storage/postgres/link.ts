@@ -190,9 +190,10 @@ export class Link {
   }
 
   async #make(): Promise<Opened | undefined> {
+    let made: Opened | undefined;
     try {
       if (this.#closed) throw new Error("the storage is closed");
-      const made = await this.#server.open(ANSWER_MS);
+      made = await this.#server.open(ANSWER_MS);
       made.client.on("end", () => {
         if (this.#connection === made) this.#connection = undefined;
       });
@@ -208,6 +209,8 @@ export class Link {
       this.#gone = false;
       return made;
     } catch (error) {
+      // Each try that failed later than at connecting would leave one behind.
+      made?.drop();
       this.#why = error;
       // Tried again in the background, so that calls find out at once that it is back.
       if (!this.#closed && this.#gone)
