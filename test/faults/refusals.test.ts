@@ -372,7 +372,8 @@ describe("a bus", () => {
     );
 
   it("of NATS with another password", async (test) => {
-    if (needs("nats") !== undefined) return test.skip();
+    const missing = needs("nats");
+    if (missing !== undefined) return test.skip(missing);
     await using server = await startNats(["--user", "relay", "--pass", "right"]);
     const servers = server.url;
     const why = await notReady(toNats({ name: "bus", servers, user: "relay", password: "wrong" as never }));
@@ -506,7 +507,8 @@ describe("Google Pub/Sub", () => {
   });
 
   it("says that a subscription is not there", { timeout: 30_000 }, async (test) => {
-    if (needsPubSub() !== undefined) return test.skip();
+    const missing = needsPubSub();
+    if (missing !== undefined) return test.skip(missing);
     await using fake = await startPubSub();
     const at = { projectId: PROJECT, apiEndpoint: `127.0.0.1:${fake.port}` };
     expect(await awayOf(fromPubSub({ subscription: "nobody", ...at }))).toMatch(
@@ -516,7 +518,8 @@ describe("Google Pub/Sub", () => {
 });
 
 it("MQTT lets nobody in without a password", { timeout: 30_000 }, async (test) => {
-  if (needs("mosquitto") !== undefined) return test.skip();
+  const missing = needs("mosquitto");
+  if (missing !== undefined) return test.skip(missing);
   await using server = await startMosquitto(["allow_anonymous false"]);
   const url = `mqtt://relay:wrong@127.0.0.1:${server.port}`;
   for (const why of [
