@@ -32,12 +32,15 @@ interface Lane {
   readonly name: string;
   readonly storage: Storage;
   readonly serverCpu: () => number;
+  readonly logBytes: () => Promise<number>;
 }
 interface Turn {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly cpu: number;
   readonly serverCpu: number;
+  /** What the server has written to its log for each. */
+  readonly logBytes: number;
 }
 
 let made = 0;
@@ -60,15 +63,17 @@ async function accept({ storage }: Lane): Promise<void> {
 }
 
 async function measured(lane: Lane, work: (until: number, times: number[]) => Promise<number>): Promise<Turn> {
+  const logBytes = await lane.logBytes();
   const [cpu, serverCpu, began] = [process.cpuUsage(), lane.serverCpu(), performance.now()];
   const times: number[] = [];
   const count = await work(began + seconds * 1_000, times);
-  const spent = process.cpuUsage(cpu);
+  const [spent, tookMs] = [process.cpuUsage(cpu), performance.now() - began];
   return {
-    perSecond: count / ((performance.now() - began) / 1_000),
+    perSecond: count / (tookMs / 1_000),
     p50Ms: percentile(times, 50),
     cpu: (spent.user + spent.system) / count,
     serverCpu: (lane.serverCpu() - serverCpu) / count,
+    logBytes: ((await lane.logBytes()) - logBytes) / count,
   };
 }
 
@@ -136,11 +141,13 @@ async function measure(folder: string) {
       name: "sqlite()",
       storage: await sqlite({ dir: dirs[0] as string }).setup(context(dirs[0] as string)),
       serverCpu: () => 0,
+      logBytes: async () => 0,
     },
     {
       name: "postgres()",
       storage: await postgres({ url: server.url }).setup(context(dirs[1] as string)),
       serverCpu: server.cpu,
+      logBytes: server.logBytes,
     },
   ];
   for (const { storage } of lanes) await storage.queue.sweep();
@@ -167,7 +174,7 @@ async function measure(folder: string) {
       const cpuRatio = (own.cpu + own.serverCpu) / (first?.cpu ?? 1);
       rows.push({ phase, storage: name, ...own, ratio, cpuRatio });
       say(
-        `${phase}, ${name}: ${Math.round(own.perSecond)}/s (${ratio.toFixed(2)}), p50 ${own.p50Ms.toFixed(2)} ms, ${own.cpu.toFixed(0)} + ${own.serverCpu.toFixed(0)} µs (${cpuRatio.toFixed(2)})`,
+        `${phase}, ${name}: ${Math.round(own.perSecond)}/s (${ratio.toFixed(2)}), p50 ${own.p50Ms.toFixed(2)} ms, ${own.cpu.toFixed(0)} + ${own.serverCpu.toFixed(0)} µs (${cpuRatio.toFixed(2)}), log ${own.logBytes.toFixed(0)} B`,
       );
     }
   }
@@ -177,7 +184,13 @@ async function measure(folder: string) {
 
 function figures(turns: readonly Turn[]): Turn {
   const of = (name: keyof Turn): number => median(turns.map((turn) => turn[name]));
-  return { perSecond: of("perSecond"), p50Ms: of("p50Ms"), cpu: of("cpu"), serverCpu: of("serverCpu") };
+  return {
+    perSecond: of("perSecond"),
+    p50Ms: of("p50Ms"),
+    cpu: of("cpu"),
+    serverCpu: of("serverCpu"),
+    logBytes: of("logBytes"),
+  };
 }
 
 await benchRun({ longestS: 900, json: options.json, measure, print: ({ rows }) => console.table(rows) });

@@ -12,6 +12,8 @@ export interface BenchPostgres {
   readonly url: string;
   /** µs, of the server and everything that it has started. */
   cpu(): number;
+  /** Bytes of write-ahead log since it was made. */
+  logBytes(): Promise<number>;
 }
 
 /** @param settings as `shared_buffers=256MB`, beside the defaults */
@@ -54,7 +56,14 @@ export async function postgresServer(dir: string, settings: readonly string[] = 
     if (isUp) break;
     if (child.exitCode !== null) throw new Error("PostgreSQL ended");
   }
-  return { url, cpu: () => treeMicroseconds(child.pid as number) };
+  async function logBytes(): Promise<number> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query<{ bytes: string }>("select pg_current_wal_lsn() - '0/0' as bytes");
+    await client.end();
+    return Number(rows[0]?.bytes);
+  }
+  return { url, cpu: () => treeMicroseconds(child.pid as number), logBytes };
 }
 
 /** What the server used, what its ended children used, and what those that live have used. In hundredths of a second. */
