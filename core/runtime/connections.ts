@@ -135,7 +135,7 @@ export class Connections {
 
   /**
    * Ends each connection once its answer is sent. Answers without an end hear `draining` from their socket.
-   * A new one is waited for until `closeUnused`: its first request is on its way, and whoever sent it may not send it again.
+   * A new one is waited for until `closeUnused`: its first request is on its way, and its sender may not send it again.
    */
   drain(): void {
     this.#draining = true;

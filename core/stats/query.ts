@@ -70,7 +70,7 @@ const RECENT_READ = 3_000;
 interface StatsQuery {
   /**
    * @param subscriptionId charts only that one; the list shows all
-   * @param recent how many of its newest attempts are told of each subscription
+   * @param recent how many of the newest attempts of each subscription are listed
    */
   ofKey(keyId: string, range: StatsRange, subscriptionId?: string, recent?: number): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;

@@ -76,7 +76,7 @@ export const keyStats = z
 
 const recent = note(
   digits(1, 50).optional(),
-  "So many of its newest attempts are told of each subscription; fewer where there are more than 60 of those.",
+  "Lists so many of the newest attempts of each subscription; fewer where there are more than 60 subscriptions.",
 );
 
 export const statsOperations = ({ figures, keys }: ResourceDeps): readonly AnyOperation[] => [

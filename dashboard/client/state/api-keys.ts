@@ -69,7 +69,7 @@ export function useKnown(keyId: string | undefined): Known {
 /**
  * Loads the statistics of a key and the state of its subscriptions, in one request. What a later one has read stays known,
  * of this key or the next: an answer may be late, also for somebody who has left.
- * @param recent how many of its newest attempts are told of each subscription
+ * @param recent how many of the newest attempts of each subscription are listed
  * @throws ApiRefusal
  */
 export async function loadStats(

@@ -4,7 +4,7 @@ import { type Message, questions } from "../shared/questions.ts";
 import type { Link } from "./link.ts";
 import type { TimeArgument } from "./time-argument.ts";
 
-/** An answer is written for whoever may live, ms. */
+/** An answer goes to every node that gave a sign of life within this time, ms. */
 const LIVING_MS = 60_000;
 
 export function nodes(link: Link, schema: string, clock: Clock, node: string, time: TimeArgument) {

@@ -1,4 +1,4 @@
-/** The schema in the database: made and brought up to date by whoever may, one at a time. */
+/** Makes the schema in the database and brings it up to date, one node at a time, where the role has the right. */
 import { StartError } from "../../../core/model/errors.ts";
 import { CLOCK_SQL } from "./clock-sql.ts";
 import { LIMITER_SQL } from "./limiter-sql.ts";

@@ -118,7 +118,7 @@ export class Writer {
     });
   }
 
-  /** Takes steps that share no key: none sees what another writes. Those that watchers are told of go alone. */
+  /** Takes steps that share no key: none sees what another writes. Those that change what nodes watch go alone. */
   #gather(): readonly Waiting[] {
     const group: Waiting[] = [];
     const rest: Waiting[] = [];

@@ -77,7 +77,7 @@ export class PubSubBus extends AskedBus {
     );
   }
 
-  /** Asks for a topic that need not be there: whoever is told so, or that it may not ask, is let in. */
+  /** Asks for a topic that need not exist: "not found" and "denied" prove the credentials, too. */
   protected async ask(): Promise<void> {
     if (!this.#client.isOpen) this.#client = this.#make();
     const client = this.#client;

@@ -70,7 +70,7 @@ export class S3Bus extends AskedBus {
     );
   }
 
-  /** Asks for an object that is not there: whoever is told so, or that it may not read, is let in. */
+  /** Asks for an object that need not exist: "not found" and "denied" prove the credentials, too. */
   protected async ask(abortSignal: AbortSignal): Promise<void> {
     const command = new this.#library.GetObjectCommand({ Bucket: this.#bucket, Key: PROBE });
     await this.#client.send(command, { abortSignal }).catch((error: unknown) => {

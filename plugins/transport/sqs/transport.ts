@@ -73,7 +73,7 @@ export class SqsBus extends AskedBus {
     );
   }
 
-  /** Asks for a queue that need not be there: whoever is told so, or that it may not ask, is let in. */
+  /** Asks for a queue that need not exist: "not found" and "denied" prove the credentials, too. */
   protected async ask(abortSignal: AbortSignal): Promise<void> {
     const command = new this.#library.GetQueueUrlCommand({ QueueName: "relay" });
     await this.#client.send(command, { abortSignal }).catch((error: unknown) => {
