@@ -20,6 +20,7 @@ describeMessageSource({
     firstId: (subscription) => new RegExp(`^${subscription}-m\\d+$`),
     cloudPrefix: "ce-",
     movesDead: true,
+    unordered: true,
     deadSays: /^2 messages cannot be set aside: the subscription orders\d+ has no dead-letter topic/,
     remake: { drop: (name) => pubsub().drop(name), add: (name) => pubsub().add(name) },
     missingSays: /^NOT_FOUND: /,
