@@ -4,6 +4,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
+import { endsWithin } from "../../core/lib/within.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { needs } from "../support/needs.ts";
 import type { TestRelay } from "../support/relay.ts";
@@ -20,6 +22,7 @@ export const LOOKS: readonly Look[] = [
   { width: 360, scheme: "dark" },
 ];
 
+const CLOSE_MS = 10_000;
 const missing = needs("chromium");
 /** Pictures are for people to look at: no test compares them. */
 const pictures = process.env["RELAY_PICTURES"] === "on";
@@ -90,8 +93,9 @@ export function useBrowser(): {
         async [Symbol.asyncDispose]() {
           if (page.isClosed()) return;
           // A request that a test has taken over may be under way still.
-          await page.unrouteAll({ behavior: "ignoreErrors" });
-          await context.close();
+          const closed = page.unrouteAll({ behavior: "ignoreErrors" }).then(() => context.close());
+          // A page that hangs must not hide what the test waited for.
+          await endsWithin(systemClock(), CLOSE_MS, closed);
         },
       };
     },
