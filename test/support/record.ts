@@ -61,6 +61,7 @@ export function steady(text: string, names: ReadonlyMap<string, string> = new Ma
       .replaceAll(/"(durationMs|timestamp|retryAfter)":[\d.]+/g, '"$1":"<number>"')
       .replaceAll(/"(nextCursor|kid|x|recoveryCodes)":(?:"[^"]+"|\[[^\]]+\])/g, '"$1":"<changing>"')
       // Of several that end at the same time.
+      .replaceAll(/("example":\{"eventId":)"[^"]*"/g, '$1"<one>"')
       .replaceAll(/("lastAttempt":\{"subscriptionId":)"[^"]*"(,"at":"<time>","statusCode":)\d+/g, '$1"<one>"$2"<its>"')
       .replaceAll(/\b(secret=)[A-Z2-7]{16,}/g, "$1<secret>")
       .replaceAll(/^(x-(?:ratelimit|burst)-reset|retry-after): \d+$/gim, "$1: <seconds>")
